@@ -1,0 +1,146 @@
+"""What a prior, a simulator and a task are, and what a run of simulations returns.
+
+A simulator is a callable ``theta (n, d) -> x (n, p)``. A *seeded* simulator also takes
+``seed`` and ``first_row`` and promises that row ``i`` of its output depends on
+``(seed, first_row + i)`` alone, so that a call split into batches, over any number of
+workers, gives the rows of one big call bit for bit. A task bundles a seeded simulator with
+its prior, the names and units of its parameters, a default observation and, where a method
+exists, an exact posterior for any observation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from .random import child_seed, fresh_seed, isolated_rng
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """A sampler of parameters; a density is used only where ``log_prob`` is offered too."""
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw parameters; ``sample((n,))`` has shape (n, d)."""
+        ...
+
+
+@runtime_checkable
+class SeededSimulator(Protocol):
+    """A simulator whose rows are functions of ``(seed, row)`` alone."""
+
+    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
+        """Simulate theta (n, d) -> x (n, p); row i uses the stream ``(seed, first_row + i)``."""
+        ...
+
+
+@runtime_checkable
+class Task(SeededSimulator, Protocol):
+    """A seeded simulator with its prior, names, default observation and exact posterior."""
+
+    @property
+    def prior(self) -> Prior: ...  # noqa: D102
+    @property
+    def parameter_names(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def theta_dim(self) -> int: ...  # noqa: D102
+    @property
+    def x_dim(self) -> int: ...  # noqa: D102
+    @property
+    def observation(self) -> Tensor: ...  # noqa: D102
+
+    def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
+        """Draw (num_samples, d) from the exact posterior at ``x_o`` (p,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One simulation that gave no usable result: its row in the submission and why."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Simulations:
+    """The finite rows of a run, in submission order, and the failures.
+
+    Submission order matters: keeping rows in order of completion would favour parameters
+    whose simulations are fast.
+    """
+
+    theta: Tensor
+    """Parameters of the finite rows, (m, d)."""
+    x: Tensor
+    """Their simulations, (m, p)."""
+    index: Tensor
+    """Row of each in the submitted theta, (m,), increasing."""
+    failures: tuple[Failure, ...]
+    """The rows that are missing, in submission order."""
+    seed: int
+    """The seed that was used (a fresh one is recorded when none was given)."""
+
+    @property
+    def num_submitted(self) -> int:
+        """Simulator calls made: finite rows and failures together."""
+        return len(self.theta) + len(self.failures)
+
+
+def sample_prior(prior: Prior, num_samples: int, seed: int) -> Tensor:
+    """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
+
+    Raises:
+        ValueError: if the draws do not have shape (num_samples, d) or are not finite.
+    """
+    with isolated_rng(seed):
+        draws = prior.sample((num_samples,))
+    theta = torch.as_tensor(draws).detach().to(torch.float32)
+    if theta.ndim != 2 or len(theta) != num_samples:
+        raise ValueError(
+            f"`prior` must give draws of shape (n, d); sample(({num_samples},)) gave "
+            f"{tuple(theta.shape)}. For one parameter return shape (n, 1)."
+        )
+    if not torch.isfinite(theta).all():
+        raise ValueError(
+            "`prior` gave draws that are not finite; mend its sample method before simulating."
+        )
+    return theta
+
+
+def sample_joint(task: Task, num_samples: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
+    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32."""
+    seed = fresh_seed() if seed is None else seed
+    theta = sample_prior(task.prior, num_samples, child_seed(seed, 0))
+    return theta, task(theta, child_seed(seed, 1))
+
+
+def as_rows(theta: Tensor, theta_dim: int) -> Tensor:
+    """Return ``theta`` as contiguous float32 (n, theta_dim), or say what is wrong with it."""
+    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
+    if rows.ndim != 2 or rows.shape[1] != theta_dim:
+        raise ValueError(
+            f"`theta` must have shape (n, {theta_dim}), one row a simulation; "
+            f"got {tuple(rows.shape)}."
+        )
+    return rows.contiguous()
+
+
+def as_observation(x_o: Tensor, x_dim: int) -> Tensor:
+    """Return ``x_o`` as float32 (x_dim,), accepting (1, x_dim), or say what is wrong with it."""
+    values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
+    if values.shape not in {(x_dim,), (1, x_dim)}:
+        raise ValueError(
+            f"`x_o` must hold the {x_dim} values of one observation; "
+            f"got shape {tuple(values.shape)}."
+        )
+    if not torch.isfinite(values).all():
+        bad = int((~torch.isfinite(values)).sum())
+        raise ValueError(
+            f"`x_o` must be finite; {bad} of its {x_dim} values are NaN or infinite. "
+            "Impute or drop them, and simulate data without them too."
+        )
+    return values.reshape(x_dim)

@@ -1,0 +1,154 @@
+"""The user's own simulator: any function, made seeded, and bundled with its prior."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .base import Prior, SeededSimulator, sample_prior
+from .random import child_seed, fresh_seed, isolated_rng
+
+
+@dataclass(frozen=True)
+class FunctionSimulator:
+    """A plain function as a seeded simulator.
+
+    Each call of the function runs with the global random streams of Python, numpy and torch
+    seeded for it and restored afterwards; a function with a ``seed`` parameter is given the
+    seed too. With ``batched=False`` the function sees one theta (d,) at a time and row i depends on
+    ``(seed, first_row + i)`` alone; with ``batched=True`` it sees theta (n, d), and its noise
+    depends on ``(seed, first_row)`` and on how many rows it is given at once.
+    """
+
+    function: Callable[..., Any]
+    batched: bool
+
+    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
+        """Simulate theta (n, d) -> x (n, p), float32."""
+        seed = fresh_seed() if seed is None else seed
+        if self.batched:
+            return _as_float(self._call(theta, child_seed(seed, first_row)))
+        rows = [
+            _as_float(self._call(row, child_seed(seed, first_row + i))).reshape(-1)
+            for i, row in enumerate(theta)
+        ]
+        widths = {len(row) for row in rows}
+        if len(widths) > 1:
+            raise ValueError(
+                f"`simulator` must return the same number of values for every theta; "
+                f"got {min(widths)} and {max(widths)}."
+            )
+        return torch.stack(rows)
+
+    def _call(self, theta: Tensor, seed: int) -> Any:
+        keywords = {"seed": seed} if "seed" in parameters_of(self.function) else {}
+        with isolated_rng(seed):
+            return self.function(theta, **keywords)
+
+
+@dataclass(frozen=True)
+class CustomTask:
+    """The user's simulator with its prior; made by :func:`from_function`."""
+
+    simulator: SeededSimulator
+    prior: Prior
+    names: tuple[str, ...] | None = None
+
+    @cached_property
+    def theta_dim(self) -> int:
+        """Number of parameters, read off one prior draw."""
+        return sample_prior(self.prior, 1, seed=0).shape[1]
+
+    @cached_property
+    def x_dim(self) -> int:
+        """Number of values of one simulation, read off one extra simulator call."""
+        return self.simulator(sample_prior(self.prior, 1, seed=0), 0).shape[1]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names given, or theta_1 ... theta_d."""
+        return self.names or tuple(f"theta_{j + 1}" for j in range(self.theta_dim))
+
+    @property
+    def observation(self) -> Tensor:
+        """A custom simulator has no default observation."""
+        raise NotImplementedError("a custom simulator has no default observation; pass your own.")
+
+    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
+        """Simulate theta (n, d) -> x (n, p), float32."""
+        return self.simulator(theta, seed, first_row=first_row)
+
+    def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
+        """A custom simulator has no known exact posterior."""
+        raise NotImplementedError("no exact posterior is known for a custom simulator.")
+
+
+def from_function(
+    f: Callable[..., Any],
+    prior: Prior,
+    batched: bool = False,
+    parameter_names: Sequence[str] | None = None,
+) -> CustomTask:
+    """Make a task of your own function and prior.
+
+    Args:
+        f: the simulator. ``batched=False``: theta (d,) -> p values. ``batched=True``: theta (n, d)
+            -> x (n, p). It may use the global random streams of Python, numpy or torch (they are
+            seeded for each call and restored) or take ``seed``.
+        prior: anything with ``sample((n,)) -> (n, d)``; no density is needed.
+        batched: whether ``f`` takes many parameters at once.
+        parameter_names: one name a parameter, in order.
+
+    Raises:
+        ValueError: if the number of names is not the number of parameters.
+
+    >>> import torch
+    >>> prior = torch.distributions.Independent(
+    ...     torch.distributions.Uniform(torch.zeros(2), torch.ones(2)), 1)
+    >>> task = from_function(lambda theta: theta + torch.randn(2), prior)
+    >>> task(torch.zeros(3, 2), seed=1).shape
+    torch.Size([3, 2])
+    """
+    task = CustomTask(
+        FunctionSimulator(f, batched), prior, tuple(parameter_names) if parameter_names else None
+    )
+    if task.names is not None and len(task.names) != task.theta_dim:
+        raise ValueError(
+            f"`parameter_names` must name the {task.theta_dim} parameters of the prior; "
+            f"got {len(task.names)} names."
+        )
+    return task
+
+
+def as_seeded(simulator: Callable[..., Any]) -> SeededSimulator:
+    """Return a simulator whose rows are seeded; a plain function is taken as batched."""
+    if not callable(simulator):
+        raise TypeError(
+            f"`simulator` must be a callable theta (n, d) -> x (n, p); "
+            f"got {type(simulator).__name__}."
+        )
+    if {"seed", "first_row"} <= parameters_of(simulator):
+        return cast(SeededSimulator, simulator)
+    return FunctionSimulator(simulator, batched=True)
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    """Names of the parameters a callable declares; empty where it cannot be inspected."""
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _as_float(values: Any) -> Tensor:
+    if not isinstance(values, Tensor):
+        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
+    rows: Tensor = values.detach().to("cpu", torch.float32)
+    return rows

@@ -1,0 +1,60 @@
+"""Seeds: ints outside, generators inside, and the global random state left as found."""
+
+from __future__ import annotations
+
+import random as python_random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+_INT63 = (1 << 63) - 1
+
+
+def fresh_seed() -> int:
+    """A seed from the operating system's entropy, to be recorded by whoever uses it."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & _INT63
+
+
+def child_seed(seed: int, *keys: int) -> int:
+    """The seed of a part of the work, a function of ``(seed, *keys)`` alone.
+
+    Children with different keys are independent streams (numpy's ``SeedSequence`` hash).
+
+    >>> child_seed(0, 1) == child_seed(0, 1), child_seed(0, 1) == child_seed(0, 2)
+    (True, False)
+    """
+    if seed < 0:
+        raise ValueError(f"`seed` must be a non-negative integer; got {seed}.")
+    sequence = np.random.SeedSequence(entropy=seed, spawn_key=keys)
+    return int(sequence.generate_state(1, np.uint64)[0]) & _INT63
+
+
+def torch_generator(seed: int) -> torch.Generator:
+    """A CPU generator of torch at ``seed``."""
+    return torch.Generator().manual_seed(seed)
+
+
+@contextmanager
+def isolated_rng(seed: int) -> Iterator[None]:
+    """Run code that only knows the global streams at ``seed``, then restore all of them.
+
+    Covers ``random``, numpy's legacy global state, and torch on the CPU and, where one is in
+    use, on the GPU.
+    """
+    python_state = python_random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global stream is what is guarded
+    torch_state = torch.get_rng_state()
+    cuda_states = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        python_random.seed(seed)
+        np.random.seed(seed % (1 << 32))  # noqa: NPY002
+        torch.manual_seed(seed)
+        yield
+    finally:
+        python_random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        torch.set_rng_state(torch_state)
+        if cuda_states is not None:
+            torch.cuda.set_rng_state_all(cuda_states)
