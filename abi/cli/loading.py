@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..origin import load_object
 
-def load_object(spec: str, option: str) -> Any:
-    """Import ``module:object``; a class is called without arguments.
 
-    The current folder is searched first, as ``python -m`` does.
-
-    Args:
-        spec: for example ``simulators:MG1`` or ``mymodule:simulate``.
-        option: the command-line option it was given to, for the error.
-
-    Raises:
-        ValueError: if the module or the object does not exist, with the names that do.
-    """
-    module_name, separator, path = spec.partition(":")
-    if not separator or not module_name or not path:
-        raise ValueError(f"`{option}` must be module:object, such as simulators:MG1; got {spec!r}.")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and not (module_name + ".").startswith(error.name + "."):
-            raise ValueError(
-                f"`{option}`: module {module_name!r} needs {error.name!r}, which is not installed."
-            ) from error
-        raise ValueError(
-            f"`{option}`: no module named {module_name!r}; run from the folder that holds it, "
-            "or install it."
-        ) from error
-    for name in path.split("."):
-        if not hasattr(found, name):
-            offered = ", ".join(sorted(n for n in vars(found) if not n.startswith("_")))
-            raise ValueError(f"`{option}`: {spec!r} has no {name!r}; it offers: {offered}.")
-        found = getattr(found, name)
+def load_instance(spec: str, option: str) -> Any:
+    """Import ``module:object``; a class is called without arguments."""
+    found = load_object(spec, option)
     return found() if inspect.isclass(found) else found
 
 

@@ -1,0 +1,144 @@
+"""The kernel statistic: x -> the distance between the posteriors given x and given x_o.
+
+ABI learns it (Algorithm 3). Where the distance is known, as in the conjugate warm-up of Appendix
+C.1, a fixed function takes its place and the rest of the algorithm stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simulators.random import child_seed, isolated_rng, torch_generator
+
+from .config import ABIConfig
+from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
+from .encoders import ENCODERS
+from .generators.base import Progress
+from .quantiles import QuantileNetwork
+from .training import TrainingLog, train
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    """A trained quantile network, how x is shown to it, and the observation it is compared with."""
+
+    network: QuantileNetwork
+    encoder: str
+    x_o: Tensor
+    order: float
+    mixing: float
+
+    def encode(self, x: Tensor) -> Tensor:
+        """What the network sees of x (n, p)."""
+        return ENCODERS[self.encoder](x)
+
+    def table(self, x: Tensor) -> QuantileTable:
+        """Quantiles of theta given each row of x (n, p), in the network's units."""
+        return self.network.table(self.encode(x))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Estimated MSW distance of each posterior to that of x_o, (n, p) -> (n,)."""
+        observed = self.table(self.x_o[None])
+        target = QuantileTable(observed.values[0], observed.directions, observed.levels)
+        return msw_distance(self.table(x), target, order=self.order, mixing=self.mixing)
+
+
+@dataclass(frozen=True)
+class FixedKernel:
+    """A known distance, x (n, p) -> (n,)."""
+
+    function: Callable[[Tensor], Tensor]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The distance at each row."""
+        return torch.as_tensor(self.function(x)).float().reshape(len(x))
+
+
+Kernel = LearnedKernel | FixedKernel
+
+
+def train_kernel(
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor,
+    config: ABIConfig,
+    seed: int,
+    previous: LearnedKernel | None = None,
+    on_epoch: Progress | None = None,
+) -> tuple[LearnedKernel, TrainingLog]:
+    """Train the quantile network on pairs (Algorithm 3).
+
+    Differs from the paper: a network of its own is trained in each round, in the units of that
+    round's pairs, instead of fine-tuning the last one (``fine_tune``). As the pairs close in on
+    x_o, so do the scales of theta and x; on the M/G/1 queue this leaves accepted draws a third
+    as wide as fine-tuning does.
+
+    Args:
+        theta: (n, d).
+        x: (n, p).
+        x_o: the observation, (p,).
+        config: constants.
+        seed: seed of directions, weights and batches.
+        previous: the last round's kernel; its choice of encoder stands.
+        on_epoch: told the share of the training done.
+    """
+    if previous is None:
+        names: Sequence[str] = [config.encoder] if config.encoder != "auto" else list(ENCODERS)
+    else:
+        names = [previous.encoder]
+    fits = []
+    for position, name in enumerate(names):
+        kernel = _start(theta, x, x_o, config, name, seed, previous)
+
+        def on_part(share: float, done: int = position) -> None:
+            if on_epoch is not None:
+                on_epoch((done + share) / len(names))
+
+        def loss(rows: Tensor, inputs: Tensor, network: QuantileNetwork = kernel.network) -> Tensor:
+            return network.loss(rows, inputs, config.kappa)
+
+        log = train(
+            kernel.network,
+            loss,
+            (theta, kernel.encode(x)),
+            config.network_training,
+            child_seed(seed, 1),
+            on_part,
+        )
+        fits.append((kernel, log))
+    # The same split and directions for all: their held-out losses are comparable.
+    return min(fits, key=lambda fit: fit[1].validation_loss)
+
+
+def _start(
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor,
+    config: ABIConfig,
+    encoder: str,
+    seed: int,
+    previous: LearnedKernel | None,
+) -> LearnedKernel:
+    """A fresh network in the units of these pairs, or the previous one to be fine-tuned."""
+    if previous is None or config.redraw_directions:
+        generator = torch_generator(child_seed(seed, 2))
+        directions = draw_directions(theta.shape[1], config.num_slices, generator)
+    else:
+        directions = previous.network.directions
+    levels = quantile_levels(config.num_levels, config.trim)
+    with isolated_rng(child_seed(seed, 0)):
+        network = QuantileNetwork(
+            theta,
+            ENCODERS[encoder](x),
+            directions,
+            levels,
+            config.hidden,
+            standardize=config.standardize,
+        )
+    if previous is not None and config.fine_tune:
+        network.load_state_dict(previous.network.state_dict() | {"directions": directions})
+    return LearnedKernel(network, encoder, x_o, config.order, config.mixing)

@@ -1,0 +1,155 @@
+"""What is asked of a fit, checked before the first simulation is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from simulators import Prior, SeededSimulator, sample_prior
+from simulators.custom import as_seeded
+
+from .config import ABIConfig
+from .support import Support
+
+_LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Prior, simulator and observation of one fit, in one form."""
+
+    prior: Prior
+    simulator: SeededSimulator
+    x_o: Tensor
+    support: Support
+    parameter_names: tuple[str, ...]
+
+    @property
+    def theta_dim(self) -> int:
+        """Number of parameters d."""
+        return len(self.parameter_names)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much work a fit may do, and from which seed."""
+
+    num_simulations: int
+    num_rounds: int
+    seed: int
+    config: ABIConfig
+
+    def __post_init__(self) -> None:
+        if self.num_rounds < 1:
+            raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
+        least = max(_LEAST_CALLS, self.config.max_retries) * self.num_rounds
+        if self.num_simulations < least:
+            raise ValueError(
+                f"`num_simulations` must be at least {least} for {self.num_rounds} rounds with "
+                f"max_retries={self.config.max_retries}; got {self.num_simulations}. "
+                "Ask for more simulations or fewer rounds."
+            )
+        tolerances = self.config.tolerances
+        if tolerances is not None and len(tolerances) != self.num_rounds:
+            raise ValueError(
+                f"`tolerances` must give one value a round ({self.num_rounds}); "
+                f"got {len(tolerances)}."
+            )
+
+    @property
+    def calls_per_round(self) -> int:
+        """Simulator calls each round may make."""
+        return self.num_simulations // self.num_rounds
+
+
+def pose(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    parameter_names: Sequence[str] | None = None,
+) -> Problem:
+    """Check prior, simulator and observation, and bring them into one form.
+
+    Raises:
+        ValueError: if the prior's draws do not have shape (n, d), ``x_o`` is not one finite
+            observation, or the names are not d.
+        TypeError: if the prior cannot be sampled or the simulator cannot be called.
+    """
+    seeded = as_seeded(simulator)
+    prior = _as_prior(prior)
+    theta_dim = sample_prior(prior, 2, seed=0).shape[1]
+    observation = _as_observation(x_o, getattr(simulator, "x_dim", None))
+    names = parameter_names or getattr(simulator, "parameter_names", None)
+    names = tuple(names) if names else tuple(f"theta_{j + 1}" for j in range(theta_dim))
+    if len(names) != theta_dim:
+        raise ValueError(
+            f"`parameter_names` must name the {theta_dim} parameters of the prior; "
+            f"got {len(names)} names."
+        )
+    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names)
+
+
+def check_width(x: Tensor, x_o: Tensor) -> None:
+    """Refuse simulations whose length is not that of the observation."""
+    if len(x) and x.shape[1] != len(x_o):
+        raise ValueError(
+            f"`x_o` must have as many values as a simulation; got {len(x_o)} values and "
+            f"simulations of {x.shape[1]}."
+        )
+
+
+def check_varies(x: Tensor) -> None:
+    """Refuse simulations that are all the same: they say nothing about theta."""
+    if len(x) > 1 and bool((x == x[0]).all()):
+        raise ValueError(
+            f"`simulator` returned the same x for all {len(x)} parameters, so x says nothing "
+            "about theta. Check that the simulator uses its argument."
+        )
+
+
+@dataclass(frozen=True)
+class _FunctionPrior:
+    """A function n -> theta (n, d) as a prior."""
+
+    function: Callable[[int], Any]
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d)."""
+        return torch.as_tensor(self.function(int(sample_shape[0])))
+
+
+def _as_prior(prior: Any) -> Prior:
+    if hasattr(prior, "sample"):
+        return cast(Prior, prior)
+    if callable(prior):
+        return _FunctionPrior(prior)
+    raise TypeError(
+        "`prior` must have sample((n,)) -> (n, d), or be a function n -> (n, d); "
+        f"got {type(prior).__name__}."
+    )
+
+
+def _as_observation(x_o: Any, x_dim: int | None) -> Tensor:
+    values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
+    if values.ndim == 2 and len(values) == 1:
+        values = values[0]
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(
+            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}."
+        )
+    if not torch.isfinite(values).all():
+        count = int((~torch.isfinite(values)).sum())
+        raise ValueError(
+            f"`x_o` must be finite; {count} of its {len(values)} values are NaN or infinite. "
+            "Impute or drop them, and simulate data without them too."
+        )
+    if x_dim is not None and x_dim != len(values):
+        raise ValueError(
+            f"`x_o` must have as many values as a simulation; got {len(values)} values and "
+            f"simulations of {x_dim}."
+        )
+    return values

@@ -1,0 +1,134 @@
+"""The quantile network: one ReLU network for every slice and level of the posterior of theta.
+
+It learns Q(x) (K', H + 1), the quantiles at tau_0 .. tau_H of <phi_k, theta> given x, by the Huber
+quantile loss over pairs (theta, x),
+
+    rho_{tau,kappa}(u) = |tau - 1(u < 0)| * ( u^2 / (2 kappa)   if |u| <= kappa
+                                              |u| - kappa / 2   otherwise ),
+    u = <phi_k, theta> - Q[k, h](x)                                                  (2.6, 2.7)
+
+Predictions are sorted over the levels afterwards, not during training (Remark 2.5).
+
+Differs from the paper: x enters through a fixed affine map per coordinate (median and
+interquartile range of the prior predictive) followed by sign(z) log(1 + |z|), because a simulator's
+output may be heavy-tailed (M/G/1 under its prior spans four decades) and a ReLU network cannot be
+trained on that; and theta is measured in prior standard deviations (``standardize``), because MSW
+adds up coordinates and would otherwise see only the parameter with the largest unit. The map of x
+is invertible, so posteriors given x and given its image are the same.
+
+Source: Lu & Wong (2025), Section 2.1.2 and Algorithm 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from .distance import QuantileTable
+
+
+def huber_quantile_loss(residual: Tensor, levels: Tensor, kappa: float) -> Tensor:
+    """rho_{tau,kappa}(u) of eq. (2.7), elementwise.
+
+    Args:
+        residual: u = target - prediction, (..., H + 1).
+        levels: tau, (H + 1,).
+        kappa: the half-width of the quadratic part, in the units of u, > 0.
+    """
+    size = residual.abs()
+    huber = torch.where(size <= kappa, 0.5 / kappa * residual**2, size - 0.5 * kappa)
+    return (levels - (residual < 0).to(residual.dtype)).abs() * huber
+
+
+class InputScaling(nn.Module):
+    """The fixed, invertible map of x before a network; see the module's text."""
+
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, x: Tensor):
+        super().__init__()
+        quartiles = torch.quantile(x.double(), torch.tensor([0.25, 0.5, 0.75]).double(), dim=0)
+        spread = quartiles[2] - quartiles[0]
+        # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
+        deviation = x.double().std(dim=0, correction=0)
+        spread = torch.where(spread > 0.0, spread, deviation)
+        spread = torch.where(spread > 0.0, spread, torch.ones_like(spread))
+        self.register_buffer("center", quartiles[1].float())
+        self.register_buffer("scale", spread.float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x (n, p) to (n, p)."""
+        z = (x - self.center) / self.scale
+        return torch.sign(z) * torch.log1p(z.abs())
+
+
+class QuantileNetwork(nn.Module):
+    """x (n, p) -> the quantiles of theta given x along every direction, (n, K', H + 1).
+
+    Args:
+        theta: parameters whose location and scale set the units, (n, d).
+        x: simulations whose quartiles set the input map, (n, p).
+        directions: (K', d), the last d the axes.
+        levels: (H + 1,).
+        hidden: widths of the hidden layers.
+        standardize: measure theta in its standard deviations, as the module's text explains.
+    """
+
+    directions: Tensor
+    levels: Tensor
+    theta_center: Tensor
+    theta_scale: Tensor
+
+    def __init__(
+        self,
+        theta: Tensor,
+        x: Tensor,
+        directions: Tensor,
+        levels: Tensor,
+        hidden: Sequence[int],
+        *,
+        standardize: bool,
+    ):
+        super().__init__()
+        center, scale = theta.mean(dim=0), theta.std(dim=0)
+        if not standardize:
+            center, scale = torch.zeros_like(center), torch.ones_like(scale)
+        self.register_buffer("theta_center", center)
+        self.register_buffer("theta_scale", scale)
+        self.register_buffer("directions", directions)
+        self.register_buffer("levels", levels)
+        self.scaling = InputScaling(x)
+        self.layers = relu_network((x.shape[1], *hidden, len(directions) * len(levels)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Unsorted predictions (n, K', H + 1) in the units of :meth:`project`."""
+        flat = self.layers(self.scaling(x))
+        return cast(Tensor, flat.reshape(len(x), len(self.directions), len(self.levels)))
+
+    def project(self, theta: Tensor) -> Tensor:
+        """<phi_k, theta> in the network's units, theta (n, d) -> (n, K')."""
+        return ((theta - self.theta_center) / self.theta_scale) @ self.directions.T
+
+    def loss(self, theta: Tensor, x: Tensor, kappa: float) -> Tensor:
+        """The empirical risk of eq. (2.6), averaged over rows, directions and levels."""
+        residual = self.project(theta)[:, :, None] - self(x)
+        return huber_quantile_loss(residual, self.levels, kappa).mean()
+
+    @torch.no_grad()
+    def table(self, x: Tensor) -> QuantileTable:
+        """The sorted quantiles at every x (n, p)."""
+        parts = [self(part).sort(dim=-1).values for part in x.split(8192)]
+        return QuantileTable(torch.cat(parts), self.directions, self.levels)
+
+
+def relu_network(widths: Sequence[int]) -> nn.Sequential:
+    """Affine maps with ReLU between them, d_0 -> ... -> d_{L+1} (Definition 2.4)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])

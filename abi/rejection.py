@@ -1,0 +1,159 @@
+"""Approximate rejection sampling (ARS), under a hard budget of simulator calls.
+
+    theta ~ proposal; simulate X | theta up to R times until MSW_hat(pi_X, pi_{x_o}) <= eps;
+    keep the pair, or drop theta                                              (Algorithm 4)
+
+With R unbounded the kept pairs follow proposal(theta) p(X | theta, X in A) exactly. Dropping theta
+after R calls weighs theta by 1 - (1 - P_theta(A))^R instead of 1: the bias of Theorem 2.2. The
+share of dropped theta is part of the result.
+
+The budget never decides which theta survive: a theta is begun only if R calls are still to be had,
+and calls it leaves unused return to the budget. Stopping in the middle of a theta would favour
+those that are accepted early, which is the same bias once more and an invisible one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simulators import Failure, Simulations
+
+Propose = Callable[[int, int], Tensor]
+"""(number, key) -> theta (number, d); the key separates the random streams of the calls."""
+Simulate = Callable[[Tensor, int], Simulations]
+"""(theta, key) -> simulations."""
+Score = Callable[[Tensor], Tensor]
+"""x (n, p) -> estimated distance of its posterior to that of x_o, (n,)."""
+
+_FIRST_WAVE = 32  # a mistake in the simulator shows after 32 calls, not after the whole budget
+_MAX_WAVE = 50_000  # bounds the memory of one wave
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Pairs inside the acceptance region, and what they cost.
+
+    Attributes:
+        theta: kept parameters, (n, d).
+        x: their simulations, (n, p).
+        num_proposed: theta that were tried.
+        num_dropped: theta dropped after R calls without acceptance.
+        num_calls: simulator calls made, failures included.
+        failures: simulations that gave no usable result; each cost its theta one call.
+    """
+
+    theta: Tensor
+    x: Tensor
+    num_proposed: int
+    num_dropped: int
+    num_calls: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def dropped_fraction(self) -> float:
+        """Share of the proposed theta that were dropped, in [0, 1]."""
+        return self.num_dropped / max(1, self.num_proposed)
+
+
+def approximate_rejection(
+    propose: Propose,
+    simulate: Simulate,
+    score: Score,
+    tolerance: float,
+    *,
+    max_retries: int,
+    num_calls: int,
+    num_proposals: int | None = None,
+    on_calls: Callable[[int], None] | None = None,
+) -> Sampled:
+    """Draw pairs (theta, X) with X inside the tolerance, with at most ``num_calls`` calls.
+
+    Args:
+        propose: draws from the current proposal.
+        simulate: the simulator, failures reported.
+        score: estimated MSW distance to the posterior of x_o.
+        tolerance: eps_{t-1}; infinity accepts every finite simulation at its first call.
+        max_retries: R, calls a theta may use.
+        num_calls: hard budget of simulator calls.
+        num_proposals: N, theta to try; as many as the budget allows when omitted.
+        on_calls: told the calls made so far.
+    """
+    reserve = max_retries if tolerance < float("inf") else 1
+    waves: list[_Wave] = []
+    calls = proposed = 0
+    while calls + reserve <= num_calls:
+        count = (num_calls - calls) // reserve
+        if num_proposals is not None:
+            count = min(count, num_proposals - proposed)
+        if count == 0:
+            break
+        count = min(count, _MAX_WAVE if waves else _FIRST_WAVE)
+        wave = _run_wave(
+            propose(count, len(waves)), simulate, score, tolerance, reserve, len(waves)
+        )
+        waves.append(wave)
+        proposed += count
+        calls += wave.num_calls
+        if on_calls is not None:
+            on_calls(calls)
+    theta = torch.cat([wave.theta for wave in waves if len(wave.x)] or [torch.empty(0, 0)])
+    x = torch.cat([wave.x for wave in waves if len(wave.x)] or [torch.empty(0, 0)])
+    failures = tuple(failure for wave in waves for failure in wave.failures)
+    return Sampled(theta, x, proposed, proposed - len(theta), calls, failures)
+
+
+@dataclass(frozen=True, eq=False)
+class _Wave:
+    theta: Tensor
+    x: Tensor
+    num_calls: int
+    failures: tuple[Failure, ...]
+
+
+def _run_wave(
+    theta: Tensor, simulate: Simulate, score: Score, tolerance: float, tries: int, wave: int
+) -> _Wave:
+    """Give each theta up to ``tries`` calls; pairs come back in the order theta was proposed."""
+    waiting = torch.arange(len(theta))
+    rows, results, failures, calls = [], [], [], 0
+    for attempt in range(tries):
+        runs = simulate(theta[waiting], wave * tries + attempt)
+        calls += len(waiting)
+        failures += list(runs.failures)
+        hit = score(runs.x) <= tolerance if len(runs.x) else torch.empty(0, dtype=torch.bool)
+        rows.append(waiting[runs.index[hit]])
+        results.append(runs.x[hit])
+        still = torch.ones(len(waiting), dtype=torch.bool)
+        still[runs.index[hit]] = False
+        waiting = waiting[still]
+        if len(waiting) == 0:
+            break
+    row = torch.cat(rows)
+    order = row.argsort()
+    filled = [x for x in results if len(x)]
+    x = torch.cat(filled)[order] if filled else torch.empty(0, 0)
+    return _Wave(theta[row[order]], x, calls, tuple(failures))
+
+
+def acceptance_tolerance(
+    scores: Tensor, previous: float, fraction: float, min_accepted: int
+) -> float:
+    """eps_t: the alpha-quantile of the scores within eps_{t-1} (Section 2.2.2).
+
+    The network has changed since eps_{t-1} was set; where none of the scores is within it, the
+    quantile of all of them is taken.
+
+    Args:
+        scores: estimated distances of the round's pairs, (n,).
+        previous: eps_{t-1}.
+        fraction: alpha.
+        min_accepted: the least number to keep, where there are as many.
+    """
+    within = scores[scores <= previous]
+    candidates = (within if len(within) else scores).sort().values
+    wanted = max(int(fraction * len(candidates)), min_accepted)
+    return float(candidates[min(wanted, len(candidates)) - 1])

@@ -1,0 +1,92 @@
+"""A run on the disk: what was asked, and the state after each round, to resume from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from .config import ABIConfig
+from .kernel import FixedKernel
+from .problem import Plan, Problem
+from .rounds import RoundState
+from .storage import FORMAT_VERSION, load_state, read_parts, save_state, write_bytes, write_parts
+
+_REQUEST = "request.safetensors"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder with the request of a fit and one file a round."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls, path: str | Path, problem: Problem, plan: Plan, origin: dict[str, Any]
+    ) -> RunFolder:
+        """Start a run in a folder that holds none.
+
+        Raises:
+            FileExistsError: if the folder already holds a run.
+        """
+        folder = cls(Path(path))
+        if (folder.path / _REQUEST).exists():
+            raise FileExistsError(
+                f"`run_dir` {folder.path} already holds a run; continue it with "
+                "abi.resume(run_dir), or choose another folder."
+            )
+        header = {
+            "num_simulations": plan.num_simulations,
+            "num_rounds": plan.num_rounds,
+            "seed": plan.seed,
+            "config": plan.config.to_dict(),
+            "parameter_names": problem.parameter_names,
+            "origin": origin,
+        }
+        write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """A folder that holds a run.
+
+        Raises:
+            ValueError: if it holds none.
+        """
+        folder = cls(Path(path))
+        if not (folder.path / _REQUEST).is_file():
+            raise ValueError(f"`run_dir` {folder.path} holds no run; start one with abi.fit.")
+        return folder
+
+    def request(self) -> tuple[Plan, Tensor, tuple[str, ...], dict[str, Any]]:
+        """The plan, the observation, the parameter names, and where prior and simulator are."""
+        tensors, header = read_parts(self.path / _REQUEST, "abi-request")
+        config = ABIConfig.from_dict(header["config"])
+        plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
+        return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
+
+    def save(self, state: RoundState) -> None:
+        """Keep the state after a round."""
+        save_state(state, self._file(len(state.records)))
+
+    def last_state(self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None) -> RoundState | None:
+        """The state after the last finished round, if there is one."""
+        for number in range(plan.num_rounds, 0, -1):
+            if self._file(number).is_file():
+                return load_state(self._file(number), x_o, plan.config, fixed)
+        return None
+
+    def write_json(self, name: str, values: dict[str, Any]) -> Path:
+        """Write a summary people and programs read."""
+        path = self.path / name
+        write_bytes(
+            path, (json.dumps({"version": FORMAT_VERSION, **values}, indent=2) + "\n").encode()
+        )
+        return path
+
+    def _file(self, number: int) -> Path:
+        return self.path / f"round_{number:02d}.safetensors"

@@ -1,0 +1,178 @@
+"""The only file that touches the disk: safe formats, versions, and writes that cannot be torn.
+
+Everything is one safetensors file: named tensors, and a header with JSON text. Nothing is
+unpickled. A file is written beside its place and renamed into it, so that a reader finds the old
+one or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .config import ABIConfig
+from .generators.base import GenerativeModel, GeneratorState
+from .generators.flow import restore_flow
+from .generators.mixture import restore_mixture
+from .kernel import FixedKernel, Kernel, LearnedKernel
+from .posterior import ABIPosterior
+from .quantiles import QuantileNetwork
+from .rounds import RoundRecord, RoundState
+
+FORMAT_VERSION = 1
+_RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
+    "flow": restore_flow,
+    "mixture": restore_mixture,
+}
+
+
+def save_posterior(posterior: ABIPosterior, path: Path) -> None:
+    """Write a posterior to ``path``."""
+    model = posterior.model.state()
+    tensors = _prefix("model", model.tensors)
+    tensors |= {"x_o": posterior.x_o, "accepted": posterior.accepted}
+    header = {
+        "model": {"kind": model.kind, "values": model.values},
+        "parameter_names": posterior.parameter_names,
+        "rounds": [record.to_dict() for record in posterior.rounds],
+        "seed": posterior.seed,
+        "config": posterior.config.to_dict(),
+    }
+    write_parts(path, "abi-posterior", tensors, header)
+
+
+def load(path: str | Path) -> ABIPosterior:
+    """Read a posterior written by :meth:`ABIPosterior.save`.
+
+    Raises:
+        ValueError: if the file is not a posterior of this format, or is from a newer version.
+    """
+    tensors, header = read_parts(Path(path), "abi-posterior")
+    return ABIPosterior(
+        model=_restore_model(tensors, header["model"]),
+        x_o=tensors["x_o"],
+        parameter_names=tuple(header["parameter_names"]),
+        rounds=tuple(RoundRecord.from_dict(record) for record in header["rounds"]),
+        accepted=tensors["accepted"],
+        seed=header["seed"],
+        config=ABIConfig.from_dict(header["config"]),
+    )
+
+
+def save_state(state: RoundState, path: Path) -> None:
+    """Write where the algorithm stands after a round."""
+    model = state.model.state()
+    tensors = _prefix("model", model.tensors)
+    tensors |= {"theta": state.theta, "x": state.x, "accepted": state.accepted}
+    header: dict[str, Any] = {
+        "model": {"kind": model.kind, "values": model.values},
+        "tolerance": state.tolerance,
+        "records": [record.to_dict() for record in state.records],
+        "kernel": None,
+    }
+    if isinstance(state.kernel, LearnedKernel):
+        tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
+        header["kernel"] = {"encoder": state.kernel.encoder}
+    write_parts(path, "abi-round", tensors, header)
+
+
+def load_state(path: Path, x_o: Tensor, config: ABIConfig, fixed: FixedKernel | None) -> RoundState:
+    """Read the state after a round; a fixed distance is a function, and is given again."""
+    tensors, header = read_parts(path, "abi-round")
+    kernel: Kernel
+    if fixed is not None:
+        kernel = fixed
+    else:
+        network = _restore_network(_unprefix("network", tensors), config)
+        encoder = header["kernel"]["encoder"]
+        kernel = LearnedKernel(network, encoder, x_o, config.order, config.mixing)
+    return RoundState(
+        kernel=kernel,
+        tolerance=header["tolerance"],
+        model=_restore_model(tensors, header["model"]),
+        theta=tensors["theta"],
+        x=tensors["x"],
+        accepted=tensors["accepted"],
+        records=tuple(RoundRecord.from_dict(record) for record in header["records"]),
+    )
+
+
+def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors and plain values to one file, whole or not at all."""
+    from safetensors.torch import save
+
+    text = json.dumps({"format": kind, "version": FORMAT_VERSION, **header})
+    data = save({name: t.detach().contiguous() for name, t in tensors.items()}, {"abi": text})
+    write_bytes(path, data)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file beside its place, flush it to the disk, and rename it into its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`write_parts` wrote.
+
+    Raises:
+        ValueError: if the file is missing, damaged, of another kind or from a newer version.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ValueError(f"`path`: no file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("abi", "{}"))
+            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise ValueError(f"`path`: {path} is damaged or not a safetensors file: {error}") from error
+    if header.get("format") != kind:
+        raise ValueError(f"`path`: {path} is not a file of kind {kind}.")
+    if header["version"] > FORMAT_VERSION:
+        raise ValueError(
+            f"`path`: {path} has format version {header['version']}; this abi reads up to "
+            f"{FORMAT_VERSION}. Install a newer abi-toolkit."
+        )
+    return tensors, header
+
+
+def _restore_model(tensors: dict[str, Tensor], header: dict[str, Any]) -> GenerativeModel:
+    parts = _unprefix("model", tensors)
+    return _RESTORE[header["kind"]](GeneratorState(header["kind"], parts, header["values"]))
+
+
+def _restore_network(tensors: dict[str, Tensor], config: ABIConfig) -> QuantileNetwork:
+    theta_dim, x_dim = len(tensors["theta_center"]), len(tensors["scaling.center"])
+    network = QuantileNetwork(
+        torch.zeros(2, theta_dim),
+        torch.zeros(2, x_dim),
+        tensors["directions"],
+        tensors["levels"],
+        config.hidden,
+        standardize=False,
+    )
+    network.load_state_dict(tensors)
+    network.eval()
+    return network
+
+
+def _prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{name}.{key}": tensor for key, tensor in tensors.items()}
+
+
+def _unprefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{name}."
+    return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}

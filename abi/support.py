@@ -1,0 +1,101 @@
+"""The prior's support: where it is known, generators live on it and never leak outside.
+
+Each coordinate is mapped to the real line: theta = low + (high - low) Phi(z) on an interval, which
+turns a uniform prior into a standard normal, theta = low + exp(z) on a half-line, and theta = z
+where nothing is known. A prior that offers ``log_prob`` cuts further: draws with density zero
+are refused. A prior that is only a sampler has no known support; give it a ``support`` attribute (a
+``torch.distributions.constraints`` interval) if it has hard edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators import Prior
+
+_EDGE = 1e-6  # float32 still tells 1 - 1e-6 from 1
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """A box with possibly infinite sides: ``lower`` (d,), ``upper`` (d,)."""
+
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(cls, prior: Prior, theta_dim: int) -> Support:
+        """The box that the prior declares through ``support``, or the whole space."""
+        try:
+            declared = getattr(prior, "support", None)
+        except NotImplementedError:  # torch distributions that declare none raise
+            declared = None
+        return cls(*_bounds(declared, theta_dim))
+
+    def to_real(self, theta: Tensor) -> Tensor:
+        """Map the inside of the box to the real line, (n, d) -> (n, d)."""
+        z = theta.clone()
+        boxed, above, below = self._kinds()
+        low, high = self.lower, self.upper
+        share = (theta - low)[:, boxed] / (high - low)[boxed]
+        z[:, boxed] = torch.special.ndtri(share.clamp(_EDGE, 1.0 - _EDGE))
+        z[:, above] = torch.log((theta - low)[:, above].clamp(min=1e-30))
+        z[:, below] = torch.log((high - theta)[:, below].clamp(min=1e-30))
+        return z
+
+    def from_real(self, z: Tensor) -> Tensor:
+        """The inverse of :meth:`to_real`."""
+        theta = z.clone()
+        boxed, above, below = self._kinds()
+        low, high = self.lower, self.upper
+        inside = torch.special.ndtr(z[:, boxed]).clamp(_EDGE, 1.0 - _EDGE)
+        theta[:, boxed] = low[boxed] + (high - low)[boxed] * inside
+        theta[:, above] = low[above] + torch.exp(z[:, above])
+        theta[:, below] = high[below] - torch.exp(z[:, below])
+        return theta
+
+    def log_jacobian(self, z: Tensor) -> Tensor:
+        """Log of |d theta / d z|, (n, d) -> (n,)."""
+        boxed, above, below = self._kinds()
+        normal = -0.5 * z**2 - 0.5 * torch.log(torch.tensor(2.0 * torch.pi))
+        log_width = torch.log((self.upper - self.lower)[boxed])
+        out = (normal[:, boxed] + log_width).sum(dim=1)
+        return out + z[:, above].sum(dim=1) + z[:, below].sum(dim=1)
+
+    def contains(self, theta: Tensor) -> Tensor:
+        """Whether each row lies in the box, (n, d) -> (n,)."""
+        return ((theta >= self.lower) & (theta <= self.upper)).all(dim=1)
+
+    def _kinds(self) -> tuple[Tensor, Tensor, Tensor]:
+        has_low, has_high = torch.isfinite(self.lower), torch.isfinite(self.upper)
+        return has_low & has_high, has_low & ~has_high, ~has_low & has_high
+
+
+def allowed(prior: Prior, support: Support, theta: Tensor) -> Tensor:
+    """Whether each row has positive prior density, as far as the prior can tell, (n, d) -> (n,)."""
+    inside = support.contains(theta)
+    log_prob = getattr(prior, "log_prob", None)
+    if log_prob is None or not inside.any():
+        return inside
+    density = torch.full((len(theta),), -torch.inf)
+    # A distribution with a batch shape gives one density a coordinate: they multiply.
+    value = torch.as_tensor(log_prob(theta[inside])).detach().float()
+    density[inside] = value.reshape(int(inside.sum()), -1).sum(dim=1)
+    return inside & (density > -torch.inf)
+
+
+def _bounds(support: Any, theta_dim: int) -> tuple[Tensor, Tensor]:
+    """Ends (d,) of a constraint of torch.distributions, infinite where it has none."""
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    if hasattr(support, "cseq"):  # parameters with priors of their own, one after the other
+        lengths = getattr(support, "lengths", [1] * len(support.cseq))
+        parts = [_bounds(c, n) for c, n in zip(support.cseq, lengths, strict=True)]
+        return torch.cat([low for low, _ in parts]), torch.cat([high for _, high in parts])
+    lower = torch.as_tensor(getattr(support, "lower_bound", -torch.inf), dtype=torch.float32)
+    upper = torch.as_tensor(getattr(support, "upper_bound", torch.inf), dtype=torch.float32)
+    return lower.expand(theta_dim).clone(), upper.expand(theta_dim).clone()
