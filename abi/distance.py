@@ -41,8 +41,8 @@ class QuantileTable:
     def from_samples(cls, samples: Tensor, directions: Tensor, levels: Tensor) -> QuantileTable:
         """The empirical quantiles inf{t : F(t) >= tau} of samples (n, d)."""
         projected = (samples @ directions.T).T.sort(dim=1).values
-        # The small shift keeps tau = i / n, which floats may miss, at the i-th order statistic.
-        position = torch.ceil(levels.double() * len(samples) - 1e-9).long() - 1
+        # The shift keeps tau = i / n, which float32 misses by 1e-7, at the i-th order statistic.
+        position = torch.ceil(levels.double() * len(samples) * (1.0 - 1e-6)).long() - 1
         return cls(projected[:, position.clamp(0, len(samples) - 1)], directions, levels)
 
 
@@ -118,7 +118,8 @@ def msw_distance(
         )
     if directions is None:
         directions = draw_directions(a.shape[1], num_slices, torch_generator(seed))
-    costs = _sample_costs(a @ directions.T, b @ directions.T, order, trim)
+    directions = directions.to(a.dtype)
+    costs = _sample_costs(a @ directions.T, b.to(a.dtype) @ directions.T, order, trim)
     return _combine(costs, a.shape[1], order, mixing)
 
 

@@ -24,6 +24,7 @@ class FitProgress:
         self._task: Any = None
         self._round = 1
         self._calls = 0
+        self._last = ""
 
     def __enter__(self) -> FitProgress:
         if self._bar is not None:
@@ -65,6 +66,7 @@ class FitProgress:
         """A round is over: print its line."""
         self._calls += record.simulator_calls
         self._round = record.round + 1
+        self._last = f"tolerance {record.tolerance:.3g}  accepted {record.accepted:,}  "
         if self._bar is not None:
             self._bar.console.print(
                 f"round {record.round}/{self._num_rounds}  tolerance {record.tolerance:.4g}  "
@@ -81,7 +83,7 @@ class FitProgress:
             self._task,
             completed=self._round - 1 + share,
             description=f"round {self._round}/{self._num_rounds}  {phase}",
-            state=f"calls {calls:,}/{self._num_simulations:,}",
+            state=f"{self._last}calls {calls:,}/{self._num_simulations:,}",
         )
 
 

@@ -36,8 +36,8 @@ class RunFolder:
         folder = cls(Path(path))
         if (folder.path / _REQUEST).exists():
             raise FileExistsError(
-                f"`run_dir` {folder.path} already holds a run; continue it with "
-                "abi.resume(run_dir), or choose another folder."
+                f"`run_dir` {folder.path} already holds a run; continue it (abi.resume, or "
+                "abi fit --resume), or choose another folder."
             )
         header = {
             "num_simulations": plan.num_simulations,

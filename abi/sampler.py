@@ -28,6 +28,7 @@ from .run_folder import RunFolder
 from .support import allowed
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
+_ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -129,7 +130,10 @@ def run(
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
     engine = open_engine(workers, timeout)
+    threads = torch.get_num_threads()
     try:
+        # The networks are small: one thread is as fast, and its sums do not depend on the machine.
+        torch.set_num_threads(1)
         with FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
             if state is not None:
                 shown.resume(state.records)
@@ -138,6 +142,7 @@ def run(
                 if folder is not None:
                     folder.save(state)
     finally:
+        torch.set_num_threads(threads)
         engine.close()
     return ABIPosterior(
         model=state.model,
@@ -238,8 +243,10 @@ class _Round:
         )
 
     def _simulate(self, theta: Tensor, seed: int) -> Simulations:
+        # Few rows may all fail by chance; many that do mean a broken simulator.
+        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else _MAX_FAILURES
         runs = simulate(
-            self.problem.simulator, theta, engine=self.engine, seed=seed, max_failure_fraction=0.9
+            self.problem.simulator, theta, engine=self.engine, seed=seed, max_failure_fraction=limit
         )
         check_width(runs.x, self.problem.x_o)
         return runs

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.random import isolated_rng
+
 from .config import ABIConfig
 from .generators.base import GenerativeModel, GeneratorState
 from .generators.flow import restore_flow
@@ -156,14 +158,15 @@ def _restore_model(tensors: dict[str, Tensor], header: dict[str, Any]) -> Genera
 
 def _restore_network(tensors: dict[str, Tensor], config: ABIConfig) -> QuantileNetwork:
     theta_dim, x_dim = len(tensors["theta_center"]), len(tensors["scaling.center"])
-    network = QuantileNetwork(
-        torch.zeros(2, theta_dim),
-        torch.zeros(2, x_dim),
-        tensors["directions"],
-        tensors["levels"],
-        config.hidden,
-        standardize=False,
-    )
+    with isolated_rng(0):  # the initial weights are drawn, then overwritten
+        network = QuantileNetwork(
+            torch.zeros(2, theta_dim),
+            torch.zeros(2, x_dim),
+            tensors["directions"],
+            tensors["levels"],
+            config.hidden,
+            standardize=False,
+        )
     network.load_state_dict(tensors)
     network.eval()
     return network

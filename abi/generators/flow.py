@@ -54,6 +54,8 @@ class FlowModel:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
         out = torch.full((len(theta),), -torch.inf)
         inside = self.support.contains(theta)
+        if not inside.any():  # zuko refuses empty batches
+            return out
         z = self.support.to_real(theta[inside])
         standard = (z - self.center) / self.scale
         value = self.flow(self.context).log_prob(standard) - torch.log(self.scale).sum()

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
@@ -56,20 +59,11 @@ class MixtureModel:
 
 def fit_mixture(theta: Tensor, support: Support, *, max_components: int, seed: int) -> MixtureModel:
     """Fit mixtures of 1 .. max_components Gaussians to theta (n, d) and keep the best by BIC."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
     z = support.to_real(theta).double()
     spread = z.std(dim=0).clamp(min=1e-12)
-    standard = (z / spread).numpy()
-    candidates = []
-    for count in range(1, 1 + min(max_components, max(1, len(theta) // (5 * theta.shape[1])))):
-        candidate = GaussianMixture(count, random_state=child_seed(seed, count) % _MAX_SEED)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # BIC judges what EM reached
-            candidate.fit(standard)
-        candidates.append(candidate)
-    best = min(candidates, key=lambda candidate: candidate.bic(standard))
+    most = max(1, min(max_components, len(theta) // (5 * theta.shape[1])))
+    with isolated_rng(seed):  # importing scikit-learn moves Python's global stream
+        best = _best_by_bic((z / spread).numpy(), most, seed)
     factors = torch.linalg.cholesky(torch.from_numpy(best.covariances_))
     return MixtureModel(
         torch.from_numpy(best.weights_).float(),
@@ -77,6 +71,19 @@ def fit_mixture(theta: Tensor, support: Support, *, max_components: int, seed: i
         (spread[:, None] * factors).float(),
         support,
     )
+
+
+def _best_by_bic(standard: NDArray[np.float64], most: int, seed: int) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    candidates = []
+    for count in range(1, most + 1):
+        candidate = GaussianMixture(count, random_state=child_seed(seed, count) % _MAX_SEED)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # BIC judges what EM reached
+            candidates.append(candidate.fit(standard))
+    return min(candidates, key=lambda candidate: candidate.bic(standard))
 
 
 def restore_mixture(state: GeneratorState) -> MixtureModel:

@@ -1,0 +1,152 @@
+"""``abi fit``: infer the parameters of a simulator from one observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from torch import Tensor
+
+from ..config import ABIConfig
+from ..origin import origin_of
+from ..plotting import plot_marginals
+from ..posterior import ABIPosterior
+from ..problem import Plan, Problem, pose
+from ..run_folder import RunFolder
+from ..sampler import run
+from ..summary import describe, summarise, write_rounds, write_samples
+from .app import app
+from .loading import load_array, load_instance
+
+_NUM_PRIOR = 10_000
+
+
+@app.command()
+def fit(
+    simulator: Annotated[
+        str, typer.Option(help="module:object, for example simulators:MG1 or mymodule:simulate.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the results; it must not hold a run.")],
+    prior: Annotated[
+        str | None, typer.Option(help="module:object; the simulator's own when omitted.")
+    ] = None,
+    observed: Annotated[
+        Path | None,
+        typer.Option(help="x_o as .npy, .npz or .csv; the simulator's default when omitted."),
+    ] = None,
+    num_simulations: Annotated[int, typer.Option(help="Budget of simulator calls.")] = 20_000,
+    rounds: Annotated[int, typer.Option(help="Rounds that share the budget.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
+    num_samples: Annotated[int, typer.Option(help="Posterior draws to write.")] = 10_000,
+    paper: Annotated[bool, typer.Option("--paper", help="The algorithm as published.")] = False,
+    workers: Annotated[int, typer.Option(help="Processes that simulate.")] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
+    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+) -> None:
+    """Infer the parameters of a simulator from one observation.
+
+    Example: abi fit --simulator simulators:MG1 --num-simulations 40000 --rounds 4 --out runs/queue
+    """
+    model = load_instance(simulator, "--simulator")
+    theta_prior = _prior(model, prior)
+    x_o = _observation(model, observed)
+    if resume:  # the budget, the seed and the constants are those the run began with
+        folder = RunFolder.open(out)
+        plan, x_o, names, _ = folder.request()
+        problem = pose(theta_prior, model, x_o, names)
+    else:
+        config = ABIConfig.paper() if paper else ABIConfig()
+        plan = Plan(num_simulations, rounds, seed, config)
+        problem = pose(theta_prior, model, x_o)
+        folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
+    state = folder.last_state(plan, problem.x_o, None)
+    posterior = run(problem, plan, state, None, folder, workers, timeout, progress)
+    asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
+    asked |= {"num_simulations": plan.num_simulations}
+    _write(folder, posterior, problem, _exact(model), num_samples, asked)
+
+
+def _prior(model: Any, spec: str | None) -> Any:
+    if spec is not None:
+        return load_instance(spec, "--prior")
+    if not hasattr(model, "prior"):
+        raise ValueError("`--prior` is needed: the simulator brings none of its own.")
+    return model.prior
+
+
+def _observation(model: Any, path: Path | None) -> Tensor:
+    if path is not None:
+        return load_array(path, "--observed").reshape(-1)
+    try:
+        observation: Tensor = model.observation
+    except (AttributeError, NotImplementedError):
+        raise ValueError("`--observed` is needed: the simulator has no default.") from None
+    return observation
+
+
+def _exact(model: Any) -> Callable[[Tensor, int], Tensor] | None:
+    return getattr(model, "reference_posterior", None)
+
+
+def _write(
+    folder: RunFolder,
+    posterior: ABIPosterior,
+    problem: Problem,
+    reference: Callable[[Tensor, int], Tensor] | None,
+    num_samples: int,
+    asked: dict[str, Any],
+) -> None:
+    """Leave samples, summary, rounds table and picture in the folder, and print the table."""
+    from simulators import sample_prior
+
+    samples = posterior.sample((num_samples,), seed=posterior.seed)
+    exact = _try_exact(reference, posterior.x_o, num_samples)
+    names = posterior.parameter_names
+    posterior.save(folder.path / "posterior.safetensors")
+    write_samples(samples, names, folder.path / "samples.csv")
+    write_rounds(posterior, folder.path / "rounds.csv")
+    folder.write_json("summary.json", summarise(posterior, samples, exact, asked))
+    picture = plot_marginals(
+        samples,
+        names,
+        folder.path / "marginals.png",
+        prior=sample_prior(problem.prior, _NUM_PRIOR, seed=0),
+        exact=exact,
+        title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
+    )
+    _print_table(samples, exact, posterior)
+    typer.echo(f"picture: {picture}")
+
+
+def _try_exact(
+    reference: Callable[[Tensor, int], Tensor] | None, x_o: Tensor, num_samples: int
+) -> Tensor | None:
+    if reference is None:
+        return None
+    try:
+        return reference(x_o, num_samples)
+    except NotImplementedError:
+        return None
+
+
+def _print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"posterior after {posterior.num_simulations:,} simulator calls")
+    for column in (
+        "parameter",
+        "ABI mean ± sd",
+        *(("exact mean ± sd",) if exact is not None else ()),
+    ):
+        table.add_column(column, no_wrap=True, justify="left" if column == "parameter" else "right")
+    columns = [
+        describe(part, posterior.parameter_names) for part in (samples, exact) if part is not None
+    ]
+    for name in posterior.parameter_names:
+        cells = [f"{part[name]['mean']:.3f} ± {part[name]['sd']:.3f}" for part in columns]
+        table.add_row(name, *cells)
+    Console().print(table)

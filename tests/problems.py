@@ -1,0 +1,38 @@
+"""Simulators and priors of the tests, importable by worker processes and by the command line."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributions import Independent, Uniform
+
+
+def simulate(theta: Tensor) -> Tensor:
+    """Three noisy looks at each parameter, with the global random stream."""
+    return theta.repeat(1, 3) + 0.3 * torch.randn(len(theta), 3 * theta.shape[1])
+
+
+def prior(num_samples: int) -> Tensor:
+    """Two parameters, a sampler without a density."""
+    return torch.rand(num_samples, 2) * 4 - 2
+
+
+BOX = Independent(Uniform(-2 * torch.ones(2), 2 * torch.ones(2)), 1)
+
+
+def constant(theta: Tensor) -> Tensor:
+    return torch.ones(len(theta), 4)
+
+
+def one_row_short(theta: Tensor) -> Tensor:
+    return theta[1:]
+
+
+def half_nan(theta: Tensor) -> Tensor:
+    x = simulate(theta)
+    x[theta[:, 0] > 0] = torch.nan
+    return x
+
+
+def all_nan(theta: Tensor) -> Tensor:
+    return torch.full((len(theta), 6), torch.nan)

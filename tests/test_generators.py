@@ -1,0 +1,197 @@
+"""Every generative model recovers a known law, stays on the support, and survives storage."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
+
+from abi.config import ABIConfig
+from abi.generators.base import GenerativeModel
+from abi.generators.flow import FlowSettings, fit_flow, restore_flow
+from abi.generators.mixture import fit_mixture, restore_mixture
+from abi.support import Support, allowed
+from abi.training import TrainingSettings
+from simulators import MG1
+from simulators.random import torch_generator
+
+BOX = Support(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 2.0]))
+FREE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
+KINDS = ["flow", "mixture"]
+RESTORE = {"flow": restore_flow, "mixture": restore_mixture}
+
+
+def fit(kind: str, theta: Tensor, support: Support, seed: int = 0) -> GenerativeModel:
+    if kind == "mixture":
+        return fit_mixture(theta, support, max_components=5, seed=seed)
+    training = TrainingSettings(max_epochs=60, patience=10, learning_rate=3e-3)
+    return fit_flow(theta, support, settings=FlowSettings(), training=training, seed=seed)[0]
+
+
+def correlated(n: int, seed: int = 0) -> Tensor:
+    z = torch.randn(n, 2, generator=torch_generator(seed))
+    return torch.stack([2.0 + z[:, 0], -1.0 + 0.8 * z[:, 0] + 0.6 * z[:, 1]], dim=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_of_a_gaussian_are_recovered(kind: str) -> None:
+    theta = correlated(2_000)
+    draws = fit(kind, theta, FREE).sample(20_000, seed=1)
+    # 2,000 draws know a mean to 0.022 and a correlation to 0.008; a flow adds its own error.
+    torch.testing.assert_close(draws.mean(dim=0), theta.mean(dim=0), atol=0.1, rtol=0.0)
+    torch.testing.assert_close(torch.cov(draws.T), torch.cov(theta.T), atol=0.2, rtol=0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_stay_on_the_support(kind: str) -> None:
+    theta = torch.rand(1_000, 2, generator=torch_generator(0)) * 2 + torch.tensor([-1.0, 0.0])
+    draws = fit(kind, theta, BOX).sample(20_000, seed=1)
+    assert BOX.contains(draws).all()
+    # A uniform law has as much mass at the edge as elsewhere: 10% within 5% of the ends.
+    edge = (draws[:, 0].abs() > 0.9).float().mean()
+    assert float(edge) == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("support", [BOX, FREE])
+def test_the_density_integrates_to_one(kind: str, support: Support) -> None:
+    theta = 0.3 * correlated(1_000) * torch.tensor([0.5, 1.0]) + torch.tensor([0.0, 1.0])
+    theta = theta[BOX.contains(theta)]
+    model = fit(kind, theta, support)
+    side = torch.linspace(-3.0, 5.0, 801) if support is FREE else torch.linspace(-1.0, 2.0, 801)
+    grid = torch.cartesian_prod(side, side)
+    total = model.log_prob(grid).exp().sum() * float(side[1] - side[0]) ** 2
+    assert float(total) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_density_and_draws_belong_to_the_same_law(kind: str) -> None:
+    """E_q[p0 / q] = 1 for a density p0 inside the bulk of q."""
+    model = fit(kind, correlated(2_000), FREE)
+    draws = model.sample(20_000, seed=3)
+    inner = Independent(Normal(torch.tensor([2.0, -1.0]), torch.tensor([0.4, 0.3])), 1)
+    ratio = (inner.log_prob(draws) - model.log_prob(draws)).exp()
+    assert float(ratio.mean()) == pytest.approx(1.0, abs=4 * float(ratio.std()) / 20_000**0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outside_the_support_the_density_is_zero(kind: str) -> None:
+    theta = torch.rand(300, 2, generator=torch_generator(0)) * 2 + torch.tensor([-1.0, 0.0])
+    model = fit(kind, theta, BOX)
+    outside = torch.tensor([[0.0, 3.0], [-1.5, 1.0]])
+    assert (model.log_prob(outside) == -torch.inf).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restored_model_is_the_same_model(kind: str) -> None:
+    theta = correlated(400)
+    model = fit(kind, theta, FREE)
+    restored = RESTORE[kind](model.state())
+    assert torch.equal(model.sample(50, seed=2), restored.sample(50, seed=2))
+    assert torch.equal(model.log_prob(theta), restored.log_prob(theta))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_and_draws_are_functions_of_their_seeds(kind: str) -> None:
+    theta = correlated(300)
+    first, second = fit(kind, theta, FREE, seed=4), fit(kind, theta, FREE, seed=4)
+    assert torch.equal(first.sample(20, seed=1), second.sample(20, seed=1))
+    assert not torch.equal(first.sample(20, seed=1), first.sample(20, seed=2))
+
+
+def test_one_component_matches_moments() -> None:
+    theta = correlated(500)
+    model = fit_mixture(theta, FREE, max_components=1, seed=0)
+    torch.testing.assert_close(model.means[0], theta.mean(dim=0), atol=1e-4, rtol=1e-4)
+    covariance = model.factors[0] @ model.factors[0].T
+    torch.testing.assert_close(covariance, torch.cov(theta.T, correction=0), atol=1e-3, rtol=1e-3)
+
+
+def test_the_mixture_finds_separate_modes() -> None:
+    theta = torch.cat([correlated(500, 0), correlated(500, 1) + 12.0])
+    model = fit_mixture(theta, FREE, max_components=5, seed=0)
+    assert len(model.weights) == 2
+    torch.testing.assert_close(model.weights, torch.tensor([0.5, 0.5]), atol=0.01, rtol=0.0)
+
+
+def test_a_conditional_flow_is_read_at_one_context() -> None:
+    """theta | c ~ N(c, 0.5^2): read at c = 1, whatever the law of c."""
+    generator = torch_generator(0)
+    context = torch.randn(4_000, 1, generator=generator)
+    theta = context + 0.5 * torch.randn(4_000, 1, generator=generator)
+    support = Support(torch.tensor([-torch.inf]), torch.tensor([torch.inf]))
+    model, _ = fit_flow(
+        theta,
+        support,
+        settings=FlowSettings(),
+        training=TrainingSettings(max_epochs=30),
+        seed=0,
+        context=context,
+        at=torch.tensor([1.0]),
+    )
+    draws = model.sample(10_000, seed=1)
+    assert float(draws.mean()) == pytest.approx(1.0, abs=0.08)
+    assert float(draws.std()) == pytest.approx(0.5, abs=0.06)
+    restored = restore_flow(model.state())
+    assert torch.equal(restored.sample(10, seed=0), model.sample(10, seed=0))
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        Independent(Uniform(torch.tensor([-2.0, 0.0]), torch.tensor([1.0, 5.0])), 1),
+        Independent(Exponential(torch.tensor([1.0, 3.0])), 1),
+        Independent(Normal(torch.zeros(2), torch.ones(2)), 1),
+        Gamma(torch.tensor([2.0, 3.0]), torch.tensor([1.0, 1.0])),
+    ],
+)
+def test_the_map_to_the_real_line_is_a_bijection(prior: torch.distributions.Distribution) -> None:
+    support = Support.of(prior, 2)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theta = prior.sample((500,))
+    z = support.to_real(theta)
+    torch.testing.assert_close(support.from_real(z), theta, atol=1e-4, rtol=1e-4)
+    assert allowed(prior, support, theta).all()
+    # The Jacobian against differences: each coordinate has its own.
+    step = 1e-3
+    numeric = ((support.from_real(z + step) - support.from_real(z - step)) / (2 * step)).abs()
+    middle = (z.abs() < 2.0).all(dim=1)
+    torch.testing.assert_close(
+        support.log_jacobian(z)[middle], numeric.log().sum(dim=1)[middle], atol=2e-2, rtol=1e-2
+    )
+
+
+def test_a_uniform_prior_becomes_a_standard_normal() -> None:
+    support = Support(torch.tensor([2.0]), torch.tensor([10.0]))
+    z = support.to_real(torch.linspace(2.0, 10.0, 10_001)[1:-1, None])
+    assert float(z.mean()) == pytest.approx(0.0, abs=1e-3)
+    assert float(z.std()) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_a_prior_with_a_density_cuts_the_box() -> None:
+    prior = MG1(prior_kind="truncated").prior
+    support = Support.of(prior, 3)
+    theta = torch.tensor([[1.0, 2.0, 0.1], [6.0, 6.0, 0.1], [1.0, 2.0, 0.5]])
+    assert allowed(prior, support, theta).tolist() == [True, False, False]
+
+
+@pytest.mark.moves_global_rng  # importing sbi does
+def test_priors_laid_side_by_side_keep_their_own_supports() -> None:
+    from sbi.utils import MultipleIndependent
+
+    prior = MultipleIndependent(
+        [Uniform(torch.zeros(1), torch.ones(1)), Exponential(torch.ones(1))],
+        validate_args=False,
+    )
+    support = Support.of(prior, 2)
+    assert support.lower.tolist() == [0.0, 0.0]
+    assert support.upper.tolist() == [1.0, torch.inf]
+
+
+def test_the_default_configuration_survives_json() -> None:
+    import json
+
+    config = ABIConfig(hidden=(8, 8), tolerances=(2.0, 1.0), flow=FlowSettings(hidden=(4,)))
+    assert ABIConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

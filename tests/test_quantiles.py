@@ -1,0 +1,140 @@
+"""The quantile network learns conditional quantiles; its loss is that of eq. (2.7)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abi.config import ABIConfig
+from abi.kernel import train_kernel
+from abi.quantiles import InputScaling, QuantileNetwork, huber_quantile_loss
+from abi.training import TrainingSettings, train
+from simulators import GaussianLinear, sample_joint
+from simulators.random import isolated_rng, torch_generator
+
+FAST = TrainingSettings(max_epochs=40, patience=8)
+
+
+@given(st.floats(-5, 5), st.floats(0.01, 0.99), st.floats(0.01, 2.0))
+def test_huber_quantile_loss_is_that_of_equation_2_7(u: float, tau: float, kappa: float) -> None:
+    weight = abs(tau - (1.0 if u < 0 else 0.0))
+    expected = weight * (u * u / (2 * kappa) if abs(u) <= kappa else abs(u) - kappa / 2)
+    ours = huber_quantile_loss(
+        torch.tensor([u], dtype=torch.float64), torch.tensor([tau], dtype=torch.float64), kappa
+    )
+    assert float(ours) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(st.floats(-5, 5), st.floats(0.05, 0.95))
+def test_a_small_kappa_gives_the_pinball_loss(u: float, tau: float) -> None:
+    ours = huber_quantile_loss(
+        torch.tensor([u], dtype=torch.float64), torch.tensor([tau], dtype=torch.float64), 1e-9
+    )
+    assert float(ours) == pytest.approx(max(tau * u, (tau - 1) * u), abs=1e-8)
+
+
+def test_the_loss_is_least_at_the_quantile() -> None:
+    draws = torch.randn(20_000, 1, generator=torch_generator(0))
+    levels = torch.tensor([0.1, 0.5, 0.8])
+    grid = torch.linspace(-2, 2, 401)
+    risk = torch.stack([huber_quantile_loss(draws - q, levels, 0.01).mean(dim=0) for q in grid])
+    best = grid[risk.argmin(dim=0)]
+    exact = torch.distributions.Normal(0.0, 1.0).icdf(levels)
+    # A sample quantile has sd sqrt(tau (1 - tau) / n) / density <= 0.012; a grid step is 0.01.
+    torch.testing.assert_close(best, exact, atol=0.05, rtol=0.0)
+
+
+def test_predicted_quantiles_are_those_of_the_conjugate_posterior() -> None:
+    task = GaussianLinear(2, 1.0, 1.0)
+    theta, x = sample_joint(task, 8_000, seed=1)
+    kernel, log = train_kernel(theta, x, torch.zeros(2), ABIConfig(network_training=FAST), seed=2)
+    points = torch.tensor([[0.0, 0.0], [1.0, -1.0], [2.0, 0.5]])
+    table = kernel.table(points)
+    network = kernel.network
+    # theta | x ~ N(x / 2, I / 2) in raw units; the table is in the network's.
+    normal = torch.distributions.Normal(0.0, 0.5**0.5)
+    for row, point in zip(table.values, points, strict=True):
+        center = ((point / 2 - network.theta_center) / network.theta_scale) @ table.directions.T
+        spread = (table.directions / network.theta_scale).norm(dim=1)
+        exact = center[:, None] + spread[:, None] * normal.icdf(table.levels)
+        # A network of 8,000 pairs predicts to within a tenth of the prior's sd.
+        assert (row - exact).abs().max() < 0.25
+        assert (row - exact).abs().mean() < 0.08
+    assert log.validation_loss < 1.2 * log.train_loss
+
+
+def test_tables_are_sorted_and_training_leaves_the_order_free() -> None:
+    theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 200, seed=1)
+    kernel, _ = train_kernel(
+        theta, x, torch.zeros(2), ABIConfig(network_training=TrainingSettings(max_epochs=1)), seed=0
+    )
+    assert (kernel.table(x).values.diff(dim=-1) >= 0).all()
+    assert (kernel.network(x).diff(dim=-1) < 0).any()
+
+
+def test_the_kernel_is_zero_at_the_observation_and_grows_away_from_it() -> None:
+    theta, x = sample_joint(GaussianLinear(1, 20.0, 1.0), 4_000, seed=1)
+    x_o = torch.tensor([2.0])
+    kernel, _ = train_kernel(theta, x, x_o, ABIConfig(network_training=FAST), seed=0)
+    points = torch.tensor([[2.0], [3.0], [5.0], [9.0]])
+    distance = kernel(points)
+    assert float(distance[0]) == pytest.approx(0.0, abs=1e-6)
+    assert (distance.diff() > 0).all()
+    # Posteriors differ by a shift of 20/21 |x - x_o|; the kernel counts in prior sds.
+    exact = 20 / 21 * (points[:, 0] - 2.0).abs() / 20**0.5
+    torch.testing.assert_close(distance, exact, atol=0.1, rtol=0.1)
+
+
+def test_exchangeable_data_are_sorted_when_that_predicts_better() -> None:
+    generator = torch_generator(0)
+    theta = torch.rand(1_500, 1, generator=generator) * 3
+    x = theta * torch.rand(1_500, 40, generator=generator)
+    config = ABIConfig(network_training=FAST)
+    assert train_kernel(theta, x, x[0], config, seed=0)[0].encoder == "sorted"
+    ordered = torch.cat([theta, torch.rand(1_500, 5, generator=generator) * 3], dim=1)
+    assert train_kernel(theta, ordered, ordered[0], config, seed=0)[0].encoder == "flat"
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6])
+def test_input_scaling_is_invertible_on_any_scale(spread: float) -> None:
+    x = torch.randn(500, 3, generator=torch_generator(0)) * spread
+    x[:, 2] = 4.0  # a constant coordinate
+    scaled = InputScaling(x)(x)
+    assert torch.isfinite(scaled).all()
+    assert scaled.abs().max() < 3.0
+    order = x[:, 0].argsort()
+    assert (scaled[order, 0].diff() >= 0).all()
+
+
+def test_the_network_is_a_function_of_its_seed() -> None:
+    theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 300, seed=1)
+    config = ABIConfig(network_training=TrainingSettings(max_epochs=3))
+    first, second, other = (
+        train_kernel(theta, x, x[0], config, seed=seed)[0](x) for seed in (7, 7, 8)
+    )
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_training_keeps_the_best_weights_and_stops_early() -> None:
+    generator = torch_generator(0)
+    x = torch.randn(200, 1, generator=generator)
+    noise = torch.randn(200, 1, generator=generator)
+    with isolated_rng(0):
+        network = QuantileNetwork(
+            noise, x, torch.eye(1), torch.tensor([0.5]), (64, 64), standardize=True
+        )
+    seen: list[float] = []
+    log = train(
+        network,
+        lambda theta, rows: network.loss(theta, rows, 0.01),
+        (noise, x),
+        TrainingSettings(max_epochs=300, patience=10),
+        seed=0,
+        on_epoch=seen.append,
+    )
+    assert log.epochs < 300  # pure noise cannot be learned: the held-out loss stalls
+    assert len(seen) == log.epochs
+    assert seen == sorted(seen)

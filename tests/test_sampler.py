@@ -1,0 +1,289 @@
+"""abi.fit: the warm-up of Appendix C.1, budgets, seeds, workers, resuming, and bad input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import abi
+from abi.generators.flow import FlowSettings
+from abi.training import TrainingSettings
+from simulators import MG1, GaussianLinear, from_function
+
+from . import problems
+
+QUICK = TrainingSettings(max_epochs=15, patience=5)
+SMALL = abi.ABIConfig(
+    hidden=(32, 32),
+    num_slices=3,
+    num_levels=6,
+    network_training=QUICK,
+    generator_training=QUICK,
+    flow=FlowSettings(num_transforms=2, hidden=(32,)),
+    min_accepted=100,
+)
+X_O = torch.tensor([0.5, -0.5, 0.6, -0.4, 0.4, -0.6])
+
+
+def quick_fit(**changes: object) -> abi.ABIPosterior:
+    arguments: dict[str, object] = {
+        "prior": problems.BOX,
+        "simulator": problems.simulate,
+        "x_o": X_O,
+        "num_simulations": 1_200,
+        "num_rounds": 2,
+        "config": SMALL,
+        "progress": False,
+    }
+    return abi.fit(**(arguments | changes))  # type: ignore[arg-type]
+
+
+def test_appendix_c1_reaches_the_exact_posterior_and_does_not_drift() -> None:
+    """theta ~ N(0, 20), x ~ N(theta, 1), x_o = 6.24: posterior N(5.94, 0.95), nine rounds."""
+    task = GaussianLinear.warmup()
+    tolerances = (2.0, 0.7, 0.3, 0.1, 0.05, 0.03, 0.02, 0.02, 0.02)
+    config = abi.ABIConfig.paper(
+        tolerances=tolerances,
+        pairs_per_round=4_000,
+        max_retries=1_500,
+        generator="mixture",
+        max_components=1,
+    )
+    posterior = abi.fit(
+        task.prior,
+        task,
+        task.observation,
+        num_simulations=9 * 3_000_000,
+        num_rounds=9,
+        config=config,
+        distance=lambda x: (x[:, 0] - 6.24).abs(),
+        progress=False,
+    )
+    mean, variance = task.posterior_moments(task.observation)
+    assert float(mean) == pytest.approx(5.94, abs=0.005)
+    assert variance == pytest.approx(0.95, abs=0.005)
+    draws = posterior.sample((50_000,))
+    # Moments are matched anew in each round, so the errors of all rounds add up as variances.
+    kept = [record.accepted for record in posterior.rounds]
+    drift = sum(1.0 / count for count in kept)
+    assert float(draws.mean()) == pytest.approx(float(mean), abs=4 * math.sqrt(variance * drift))
+    assert float(draws.var()) == pytest.approx(variance, abs=4 * variance * math.sqrt(2 * drift))
+    assert all(record.dropped_fraction < 0.02 for record in posterior.rounds)
+    assert [record.tolerance for record in posterior.rounds] == list(tolerances)
+
+
+def test_a_small_retry_budget_collapses_the_warm_up_and_is_reported() -> None:
+    """With R = 1 a round is plain rejection: the data are counted twice, thrice, ..."""
+    task = GaussianLinear.warmup()
+    config = abi.ABIConfig.paper(
+        tolerances=(2.0, 0.5, 0.5, 0.5), max_retries=1, generator="mixture", max_components=1
+    )
+    posterior = abi.fit(
+        task.prior,
+        task,
+        task.observation,
+        num_simulations=40_000,
+        num_rounds=4,
+        config=config,
+        distance=lambda x: (x[:, 0] - 6.24).abs(),
+        progress=False,
+    )
+    assert float(posterior.sample((10_000,)).var()) < 0.6  # exact: 0.95
+    assert all(record.dropped_fraction > 0.5 for record in posterior.rounds[2:])
+
+
+@pytest.mark.parametrize("config", [SMALL, replace(SMALL, generator="mixture")])
+def test_a_fit_comes_near_the_posterior(config: abi.ABIConfig) -> None:
+    config = replace(config, network_training=TrainingSettings())
+    posterior = quick_fit(num_simulations=4_000, config=config)
+    draws = posterior.sample((5_000,))
+    # Three looks with sd 0.3 under a flat prior: N(mean of the looks, 0.3^2 / 3).
+    torch.testing.assert_close(draws.mean(dim=0), torch.tensor([0.5, -0.5]), atol=0.12, rtol=0.0)
+    torch.testing.assert_close(
+        draws.std(dim=0), torch.full((2,), 0.3 / 3**0.5), atol=0.09, rtol=0.0
+    )
+
+
+def test_the_papers_algorithm_runs_as_published() -> None:
+    config = replace(
+        abi.ABIConfig.paper(pairs_per_round=500, max_retries=5, accept_fraction=0.3),
+        network_training=QUICK,
+        generator_training=QUICK,
+    )
+    posterior = quick_fit(num_simulations=4_000, config=config)
+    first, second = posterior.rounds
+    assert first.proposed == second.proposed == 500  # N theta a round, whatever they cost
+    assert first.pairs == first.simulator_calls == 500
+    assert second.pairs == round(500 * (1 - second.dropped_fraction))  # no earlier pairs join
+    assert first.accepted == 150  # alpha N
+    assert second.tolerance <= first.tolerance  # decreasing by construction
+    assert first.encoder == second.encoder == "flat"
+
+
+@pytest.mark.parametrize("num_simulations", [401, 1_234])
+@pytest.mark.parametrize("num_rounds", [1, 3])
+def test_the_budget_counts_every_call(num_simulations: int, num_rounds: int) -> None:
+    calls = 0
+
+    def counting(theta: Tensor) -> Tensor:
+        nonlocal calls
+        calls += len(theta)
+        return problems.simulate(theta)
+
+    posterior = quick_fit(
+        simulator=counting, num_simulations=num_simulations, num_rounds=num_rounds
+    )
+    assert calls == posterior.num_simulations <= num_simulations
+    assert sum(record.simulator_calls for record in posterior.rounds) == calls
+
+
+def test_the_same_seed_gives_the_same_draws_whatever_the_workers() -> None:
+    first, second, other = (
+        quick_fit(seed=seed, workers=workers).sample((100,))
+        for seed, workers in ((3, 1), (3, 2), (4, 1))
+    )
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.moves_global_rng
+def test_the_global_random_state_does_not_matter() -> None:
+    torch.manual_seed(1)
+    np.random.seed(1)
+    first = quick_fit().sample((10,))
+    torch.manual_seed(2)
+    np.random.seed(2)
+    assert torch.equal(first, quick_fit().sample((10,)))
+
+
+def test_a_resumed_fit_is_the_uninterrupted_fit(tmp_path: Path) -> None:
+    whole = quick_fit(num_rounds=3, run_dir=tmp_path / "whole")
+
+    def rounds_done(folder: Path) -> int:
+        return len(list(folder.glob("round_*.safetensors")))
+
+    def interrupted(theta: Tensor) -> Tensor:
+        if rounds_done(tmp_path / "cut") >= 2:
+            raise KeyboardInterrupt
+        return problems.simulate(theta)
+
+    with pytest.raises(KeyboardInterrupt):
+        quick_fit(simulator=interrupted, num_rounds=3, run_dir=tmp_path / "cut")
+    assert rounds_done(tmp_path / "cut") == 2
+    resumed = abi.resume(tmp_path / "cut", problems.BOX, problems.simulate, progress=False)
+    assert torch.equal(resumed.sample((100,)), whole.sample((100,)))
+    assert [r.tolerance for r in resumed.rounds] == [r.tolerance for r in whole.rounds]
+
+
+def test_a_run_of_importable_parts_resumes_by_its_folder_alone(tmp_path: Path) -> None:
+    task = MG1(num_customers=10)
+    fit = abi.fit(
+        task.prior, task, task.observation, num_simulations=500, num_rounds=1,
+        config=SMALL, run_dir=tmp_path, progress=False,
+    )  # fmt: skip
+    again = abi.resume(tmp_path, progress=False)
+    assert torch.equal(again.sample((10,)), fit.sample((10,)))
+    quick_fit(run_dir=tmp_path / "box")
+    with pytest.raises(ValueError, match=r"`prior` of this run .* pass it again"):
+        abi.resume(tmp_path / "box", progress=False)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    quick_fit(run_dir=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        quick_fit(run_dir=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    with pytest.raises(ValueError, match="holds no run"):
+        abi.resume(tmp_path / "nothing")
+
+
+def test_a_prior_without_a_density_is_enough() -> None:
+    posterior = quick_fit(prior=problems.prior)
+    assert posterior.sample((10,)).shape == (10, 2)
+
+
+def test_failing_simulations_are_counted_not_fatal() -> None:
+    posterior = quick_fit(simulator=problems.half_nan, x_o=X_O - 1.0)
+    assert posterior.rounds[0].failures > 100
+    assert posterior.num_simulations <= 1_200
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x_o": torch.zeros(5)}, "`x_o` must have as many values as a simulation; got 5 values"),
+        ({"x_o": torch.tensor([0.0, torch.nan])}, "`x_o` must be finite; 1 of its 2 values"),
+        ({"x_o": torch.zeros(2, 6)}, r"`x_o` must be one observation"),
+        ({"prior": torch.rand}, r"`prior` must give draws of shape \(n, d\)"),
+        ({"prior": lambda n: torch.rand(n + 1, 2)}, r"`prior` must give draws of shape \(n, d\)"),
+        ({"simulator": problems.one_row_short}, "`simulator` must return one row for each"),
+        ({"simulator": problems.constant, "x_o": torch.ones(4)}, "`simulator` returned the same x"),
+        ({"simulator": problems.all_nan}, "`simulator` failed for"),
+        ({"num_simulations": 150}, "`num_simulations` must be at least 200 for 2 rounds"),
+        ({"num_rounds": 0}, "`num_rounds` must be at least 1"),
+        ({"seed": -1}, "`seed` must be a non-negative integer"),
+        (
+            {"config": replace(SMALL, tolerances=(1.0,))},
+            r"`tolerances` must give one value a round",
+        ),
+        ({"parameter_names": ["a"]}, "`parameter_names` must name the 2 parameters"),
+    ],
+)
+def test_bad_input_is_refused_by_name(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick_fit(**changes)
+
+
+@pytest.mark.parametrize(("name", "value"), [("prior", 3), ("simulator", "MG1")])
+def test_things_of_the_wrong_kind_are_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must"):
+        quick_fit(**{name: value})
+
+
+def test_a_wrong_observation_is_found_before_the_budget_is_spent() -> None:
+    calls = 0
+
+    def counting(theta: Tensor) -> Tensor:
+        nonlocal calls
+        calls += len(theta)
+        return problems.simulate(theta)
+
+    with pytest.raises(ValueError, match="`x_o`"):
+        quick_fit(simulator=counting, x_o=torch.zeros(5))
+    assert calls <= 32
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("order", 0.0), ("mixing", 2.0), ("trim", 0.5), ("kappa", 0.0), ("max_retries", 0),
+     ("accept_fraction", 0.0), ("num_levels", 0), ("generator", "gan"), ("tolerances", (1.0, 2.0))],
+)  # fmt: skip
+def test_constants_out_of_range_are_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
+        abi.ABIConfig(**{name: value})  # type: ignore[arg-type]
+
+
+def test_one_parameter_needs_no_slices() -> None:
+    task = GaussianLinear(1, 1.0, 1.0)
+    posterior = abi.fit(
+        task.prior, task, torch.tensor([1.0]), num_simulations=2_000, config=SMALL, progress=False
+    )
+    draws = posterior.sample((2_000,))
+    assert float(draws.mean()) == pytest.approx(0.5, abs=0.25)
+
+
+def test_custom_tasks_fit_one_row_at_a_time() -> None:
+    task = from_function(
+        lambda theta: theta.repeat(3) + 0.3 * torch.randn(6),
+        problems.BOX,
+        parameter_names=["a", "b"],
+    )
+    posterior = quick_fit(prior=task.prior, simulator=task, num_simulations=400)
+    assert posterior.parameter_names == ("a", "b")
