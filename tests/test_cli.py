@@ -1,0 +1,167 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import abi
+
+SIMULATOR = """
+import torch
+from torch.distributions import Independent, Uniform
+
+prior = Independent(Uniform(torch.zeros(2), torch.ones(2)), 1)
+
+def sampler(n):
+    return torch.rand(n, 2)
+
+def simulate(theta):
+    return theta.repeat(1, 2) + 0.1 * torch.randn(len(theta), 4)
+"""
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "abi", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mymodule.py").write_text(SIMULATOR)
+    np.savetxt(tmp_path / "observed.csv", [[0.3, 0.7, 0.35, 0.65]], delimiter=",", header="a,b,c,d")
+    return tmp_path
+
+
+def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Path) -> None:
+    done = run(
+        folder, "fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
+        "--observed", "observed.csv", "--num-simulations", "1500", "--seed", "1", "--out", "run",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "round 2/2" in done.stdout + done.stderr
+    out = folder / "run"
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["seed"] == 1
+    assert summary["exact"] is None
+    assert 0 < summary["simulator_calls"] <= 1500
+    assert summary["posterior"]["theta_1"]["mean"] == pytest.approx(0.325, abs=0.1)
+    assert {"abi-toolkit", "torch", "numpy", "python"} <= set(summary["versions"])
+    with (out / "samples.csv").open() as file:
+        names, *rows = list(csv.reader(file))
+    assert names == ["theta_1", "theta_2"]
+    assert len(rows) == summary["num_samples"] == 10_000
+    with (out / "rounds.csv").open() as file:
+        rounds = list(csv.DictReader(file))
+    assert [row["round"] for row in rounds] == ["1", "2"]
+    assert sum(int(row["simulator_calls"]) for row in rounds) == summary["simulator_calls"]
+    assert (out / "marginals.png").read_bytes().startswith(b"\x89PNG")
+    posterior = abi.load(out / "posterior.safetensors")
+    assert posterior.sample((3,)).shape == (3, 2)
+
+    again = run(folder, "fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
+                "--observed", "observed.csv", "--out", "run")  # fmt: skip
+    assert again.returncode == 2
+    assert "already holds a run" in again.stderr
+    assert json.loads((out / "summary.json").read_text()) == summary
+
+
+def test_a_task_brings_prior_observation_and_exact_answer(folder: Path) -> None:
+    done = run(folder, "fit", "--simulator", "simulators:MG1", "--num-simulations", "1000",
+               "--rounds", "1", "--out", "queue", "--no-progress")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "exact mean ± sd" in done.stdout
+    assert "theta_2 - theta_1" in done.stdout
+    assert "picture: queue/marginals.png" in done.stdout
+    summary = json.loads((folder / "queue" / "summary.json").read_text())
+    assert summary["exact"]["theta_1"]["mean"] == pytest.approx(3.966, abs=0.01)
+
+
+def test_an_interrupted_run_goes_on(folder: Path) -> None:
+    words = ("fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:sampler",
+             "--observed", "observed.csv", "--num-simulations", "1200", "--rounds", "3",
+             "--no-progress", "--out")  # fmt: skip
+    whole = run(folder, *words, "whole")
+    assert whole.returncode == 0, whole.stderr
+    cut = folder / "cut"
+    cut.mkdir()
+    for name in ("request.safetensors", "round_01.safetensors"):
+        (cut / name).write_bytes((folder / "whole" / name).read_bytes())
+    assert run(folder, *words, "cut", "--resume").returncode == 0
+    assert (cut / "samples.csv").read_text() == (folder / "whole" / "samples.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--simulator", "simulators:MG2"), "has no 'MG2'; it offers:"),
+        (("--simulator", "nowhere:f"), "no module named 'nowhere'"),
+        (("--simulator", "mymodule"), "must be module:object"),
+        (("--simulator", "mymodule:simulate"), "`--prior` is needed"),
+        (("--simulator", "mymodule:simulate", "--prior", "mymodule:prior"), "`--observed` is n"),
+        (("--simulator", "simulators:MG1", "--observed", "nothing.csv"), "no file nothing.csv"),
+        (("--simulator", "simulators:MG1", "--observed", "mymodule.py"), "must end in .npy"),
+        (("--simulator", "simulators:MG1", "--observed", "observed.csv"), "got 4 values and"),
+        (("--simulator", "simulators:MG1", "--num-simulations", "10"), "must be at least 200"),
+    ],
+)  # fmt: skip
+def test_mistakes_end_with_one_line_and_status_2(
+    folder: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run(folder, "fit", *words, "--out", "run")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (folder / "run").exists()
+
+
+def test_arrays_are_read_without_unpickling(folder: Path) -> None:
+    np.save(folder / "bad.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    done = run(
+        folder, "fit", "--simulator", "simulators:MG1", "--observed", "bad.npy", "--out", "r"
+    )
+    assert done.returncode == 2
+    assert "could not be read" in done.stderr
+
+
+def test_the_version_tells_where_the_packages_are(tmp_path: Path) -> None:
+    done = run(tmp_path, "--version")
+    assert done.returncode == 0
+    assert abi.__version__ in done.stdout
+    for package in ("abi", "simulators", "validation"):
+        assert f"{package}: " in done.stdout
+
+
+def test_a_shadowed_package_is_warned_of(tmp_path: Path) -> None:
+    shadow = tmp_path / "simulators"
+    shadow.mkdir()
+    code = (
+        "import sys, types; import abi; "
+        "other = types.ModuleType('validation'); "
+        f"other.__file__ = {str(shadow / '__init__.py')!r}; "
+        "sys.modules['validation'] = other; sys.argv = ['abi', '--version']; "
+        "from abi.cli.app import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "do not share one parent folder" in done.stderr
+
+
+def test_threads_are_left_as_found() -> None:
+    from .test_sampler import quick_fit
+
+    before = torch.get_num_threads()
+    quick_fit(num_simulations=400)
+    assert torch.get_num_threads() == before

@@ -1,0 +1,99 @@
+"""The frozen posterior: one observation, safe files, arviz."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+import abi
+from abi.storage import read_parts
+
+from .test_sampler import X_O, quick_fit
+
+
+@pytest.fixture(scope="module")
+def posterior() -> abi.ABIPosterior:
+    return quick_fit()
+
+
+def test_draws_have_the_shape_asked_for(posterior: abi.ABIPosterior) -> None:
+    assert posterior.sample().shape == (2,)
+    assert posterior.sample((7,)).shape == (7, 2)
+    assert posterior.sample((3, 4), x=X_O).shape == (3, 4, 2)
+    assert posterior.sample((3,), x=X_O[None]).dtype == torch.float32
+
+
+def test_the_seed_decides_the_draws(posterior: abi.ABIPosterior) -> None:
+    assert torch.equal(posterior.sample((5,)), posterior.sample((5,)))
+    assert not torch.equal(posterior.sample((5,), seed=1), posterior.sample((5,), seed=2))
+
+
+def test_another_observation_is_refused(posterior: abi.ABIPosterior) -> None:
+    for call in (
+        lambda x: posterior.sample((1,), x=x),
+        lambda x: posterior.log_prob(X_O[None, :2], x=x),
+    ):
+        with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
+            call(X_O + 1.0)
+        with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
+            call(X_O[:3])
+
+
+def test_the_density_is_that_of_the_draws(posterior: abi.ABIPosterior) -> None:
+    grid = torch.linspace(-2, 2, 301)
+    density = posterior.log_prob(torch.cartesian_prod(grid, grid)).exp()
+    cell = float(grid[1] - grid[0]) ** 2
+    assert float(density.sum() * cell) == pytest.approx(1.0, abs=0.02)
+    draws = posterior.sample((20_000,))
+    mean = (density[:, None] * torch.cartesian_prod(grid, grid)).sum(dim=0) * cell
+    torch.testing.assert_close(draws.mean(dim=0), mean, atol=0.02, rtol=0.0)
+    with pytest.raises(ValueError, match=r"`theta` must have shape \(n, 2\); got \(3, 3\)"):
+        posterior.log_prob(torch.zeros(3, 3))
+
+
+def test_a_loaded_posterior_is_the_saved_one(posterior: abi.ABIPosterior, tmp_path: Path) -> None:
+    path = tmp_path / "posterior.safetensors"
+    posterior.save(path)
+    loaded = abi.load(path)
+    assert torch.equal(loaded.sample((50,)), posterior.sample((50,)))
+    assert loaded.rounds == posterior.rounds
+    assert loaded.config == posterior.config
+    assert loaded.parameter_names == posterior.parameter_names
+    assert loaded.num_simulations == posterior.num_simulations
+    assert torch.equal(loaded.x_o, posterior.x_o)
+
+
+def test_damaged_and_foreign_files_are_refused(posterior: abi.ABIPosterior, tmp_path: Path) -> None:
+    path = tmp_path / "posterior.safetensors"
+    posterior.save(path)
+    whole = path.read_bytes()
+    for damage in (whole[: len(whole) // 2], b"", pickle.dumps([1, 2])):
+        path.write_bytes(damage)
+        with pytest.raises(ValueError, match="damaged or not a safetensors file"):
+            abi.load(path)
+    with pytest.raises(ValueError, match="no file"):
+        abi.load(tmp_path / "nothing")
+    quick_fit(run_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match="not a file of kind abi-posterior"):
+        abi.load(tmp_path / "run" / "round_01.safetensors")
+
+
+def test_files_from_a_newer_version_are_refused(
+    posterior: abi.ABIPosterior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "posterior.safetensors"
+    posterior.save(path)
+    monkeypatch.setattr("abi.storage.FORMAT_VERSION", 0)
+    with pytest.raises(ValueError, match="Install a newer abi-toolkit"):
+        read_parts(path, "abi-posterior")
+
+
+@pytest.mark.moves_global_rng  # importing arviz does
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_arviz_takes_the_draws(posterior: abi.ABIPosterior) -> None:
+    data = posterior.to_arviz(num_samples=25)
+    assert set(data.posterior.data_vars) == {"theta_1", "theta_2"}
+    assert data.posterior["theta_1"].shape == (1, 25)
