@@ -15,7 +15,7 @@ from simulators import Prior, Simulations, sample_prior, simulate
 from simulators.engines import Engine, open_engine
 from simulators.random import child_seed
 
-from .answer import fit_answer, fit_generator
+from .answer import Pairs, fit_answer, fit_generator
 from .config import ABIConfig
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from .origin import from_origin, origin_of
@@ -182,15 +182,10 @@ class _Round:
                 f"{tolerance:g}; raise the tolerance or num_simulations."
             )
         on_epoch = self.shown.phase("fitting the generator")
+        pairs = Pairs(theta, x, kept)
         fit_model = fit_answer if number == self.plan.num_rounds else fit_generator
         accepted, model, generator_log = fit_model(
-            kernel,
-            theta[kept],
-            x[kept],
-            self.problem,
-            self.plan.config,
-            child_seed(seed, 3),
-            on_epoch,
+            kernel, pairs, self.problem, self.plan.config, child_seed(seed, 3), on_epoch
         )
         record = RoundRecord(
             round=number,
