@@ -18,11 +18,13 @@ import uuid
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from .base import SeededSimulator
 from .batches import Batch, BatchResult, lost, row_wise
+from .cuts import Pace
 from .processes import Processes
+from .random import isolated_rng
 from .workers import pack
 
 _AHEAD = 2
@@ -56,24 +58,28 @@ class Distributed:
         """Simulate every batch; results come as they complete."""
         limit = self.timeout if timeout is None else timeout
         fixed = (self.name, pack(simulator), row_wise(simulator), limit)
-        return self._results(fixed, batches)
+        with isolated_rng(0):  # dask draws from Python's global stream
+            yield from self._results(fixed, batches)
 
     def close(self) -> None:
         """Stop the worker processes, and the cluster where it was started here."""
-        self.client.run(_close_local, self.name, on_error="ignore")
-        for owner in self.owned:
-            owner.close()
+        with isolated_rng(0):
+            self.client.run(_close_local, self.name, on_error="ignore")
+            for owner in self.owned:
+                owner.close()
 
     def _results(self, fixed: tuple[Any, ...], batches: Iterator[Batch]) -> Iterator[BatchResult]:
         from distributed import as_completed
 
-        done, again = as_completed(), deque[Batch]()
+        done, again, pace = as_completed(), deque[Batch](), Pace()
         under_way: dict[Any, Batch] = {}
         try:
             while True:
                 room = _AHEAD * self.workers - len(under_way)
                 while room > 0 and (batch := _next(again, batches)) is not None:
-                    future = self.client.submit(simulate_here, *fixed, batch, pure=False)
+                    future = self.client.submit(
+                        simulate_here, *fixed, batch, pace.row_seconds, pure=False
+                    )
                     under_way[future] = batch
                     done.add(future)
                     room -= 1
@@ -82,7 +88,9 @@ class Distributed:
                 future = next(done)
                 batch = under_way.pop(future)
                 if future.status == "finished":
-                    yield from future.result()
+                    for result in future.result():
+                        pace.learn(result)
+                        yield result
                     continue
                 error = _loss(future)
                 if len(batch) > 1:
@@ -95,6 +103,7 @@ class Distributed:
                 self.client.run(_close_local, self.name, on_error="ignore")
 
 
+@isolated_rng(0)
 def connect(target: Any, workers: int, timeout: float | None) -> Distributed:
     """An engine on a running cluster (address or Client), or on a new one of this machine."""
     try:
@@ -110,19 +119,24 @@ def connect(target: Any, workers: int, timeout: float | None) -> Distributed:
         return Distributed(client, timeout, (client,))
     # The simulations run in processes of their own; scheduler and worker need none.
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=workers, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=workers, processes=False, dashboard_address=":0"
     )
     client = Client(cluster)
     return Distributed(client, timeout, (client, cluster))
 
 
 def simulate_here(
-    name: str, packed: bytes, by_row: bool, timeout: float | None, batch: Batch
+    name: str,
+    packed: bytes,
+    by_row: bool,
+    timeout: float | None,
+    batch: Batch,
+    row_seconds: float | None,
 ) -> list[BatchResult]:
     """On a dask worker: simulate a batch in the worker process of this thread."""
     engines = _local_engines.setdefault(name, {})
     engine = engines.setdefault(threading.get_ident(), Processes(1))
-    return list(engine.run_packed(packed, by_row, iter([batch]), timeout))
+    return list(engine.run_packed(packed, by_row, iter([batch]), timeout, row_seconds))
 
 
 def _close_local(name: str) -> None:
@@ -142,12 +156,12 @@ def _loss(future: Any) -> Exception:
     """
     from distributed import KilledWorker
 
-    error: Exception = future.exception()
-    if not isinstance(error, ValueError | KilledWorker):
-        raise RuntimeError(
-            f"`engine`: the cluster could not simulate; {type(error).__name__}: {error}. Is "
-            "abi-toolkit installed, in the same version, where its workers run?"
-        ) from error
+    error: Exception | None = future.exception()
+    if isinstance(error, KilledWorker):
+        return cast(Exception, error)
     if isinstance(error, ValueError):
         raise error
-    return error
+    raise RuntimeError(
+        f"`engine`: the cluster could not simulate; {type(error).__name__}: {error}. Is "
+        "abi-toolkit installed, in the same version, where its workers run?"
+    ) from error

@@ -35,6 +35,11 @@ class FunctionSimulator:
         """Whether the function sees one theta a call, so that any cut gives the same rows."""
         return not self.batched
 
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the function offers to explain rows that are not finite."""
+        return getattr(self.function, "failure_reason", None)
+
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
         seed = fresh_seed() if seed is None else seed
@@ -90,6 +95,11 @@ class CustomTask:
     def row_wise(self) -> bool:
         """Whether the simulator takes one theta at a time."""
         return bool(getattr(self.simulator, "row_wise", False))
+
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the simulator offers to explain rows that are not finite."""
+        return getattr(self.simulator, "failure_reason", None)
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""

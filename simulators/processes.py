@@ -43,6 +43,7 @@ class Processes:
     workers: int
     timeout: float | None = None
     _staff: list[_Seat] = field(default_factory=list, repr=False)
+    _known: dict[str, _Experience] = field(default_factory=dict, repr=False)
     _given_up: Event = field(default_factory=Event, repr=False)
 
     def __post_init__(self) -> None:
@@ -58,12 +59,32 @@ class Processes:
         return self.run_packed(pack(simulator), row_wise(simulator), batches, timeout)
 
     def run_packed(
-        self, packed: bytes, by_row: bool, batches: Iterator[Batch], timeout: float | None = None
+        self,
+        packed: bytes,
+        by_row: bool,
+        batches: Iterator[Batch],
+        timeout: float | None = None,
+        row_seconds: float | None = None,
     ) -> Iterator[BatchResult]:
-        """Simulate every batch with a packed simulator."""
+        """Simulate every batch with a packed simulator.
+
+        Args:
+            packed: the simulator, by :func:`simulators.workers.pack`.
+            by_row: whether any cut gives the same rows.
+            batches: what to simulate.
+            timeout: seconds a row may take.
+            row_seconds: what is known of the pace from elsewhere.
+        """
         limit = self.timeout if timeout is None else timeout
-        run = _Run(self._staff, self._given_up, self.workers, packed, by_row, batches, limit)
-        return run.results()
+        digest = hashlib.sha256(packed).hexdigest()
+        if digest not in self._known:
+            self._known.clear()
+            self._known[digest] = _Experience()
+        known = self._known[digest]
+        if row_seconds is not None and not known.pace.rows:
+            known.pace = Pace(1, row_seconds)
+        job = _Job(packed, digest, by_row, batches, limit)
+        return _Run(self._staff, self._given_up, self.workers, job, known).results()
 
     def close(self) -> None:
         """Stop the workers."""
@@ -74,6 +95,26 @@ class Processes:
         self._given_up.set()
         for seat in list(self._staff):
             seat.worker.process.kill()
+
+
+@dataclass(eq=False)
+class _Experience:
+    """What is known of a simulator's times."""
+
+    pace: Pace = field(default_factory=Pace)
+    first_call: float = _FIRST_CALL_SECONDS
+    """Seconds a worker's first call may take beyond its limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What a run is to do."""
+
+    packed: bytes
+    digest: str
+    by_row: bool
+    batches: Iterator[Batch]
+    timeout: float | None
 
 
 @dataclass(eq=False)
@@ -114,17 +155,12 @@ class _Run:
         staff: list[_Seat],
         given_up: Event,
         workers: int,
-        packed: bytes,
-        by_row: bool,
-        batches: Iterator[Batch],
-        timeout: float | None,
+        job: _Job,
+        known: _Experience,
     ) -> None:
         self.staff, self.given_up, self.workers = staff, given_up, workers
-        self.packed, self.digest = packed, hashlib.sha256(packed).hexdigest()
-        self.by_row, self.batches, self.timeout = by_row, batches, timeout
+        self.job, self.known = job, known
         self.queue: deque[_Task] = deque()
-        self.pace = Pace()
-        self.first_call = _FIRST_CALL_SECONDS
         self.failed_starts = 0
 
     def results(self) -> Iterator[BatchResult]:
@@ -143,14 +179,14 @@ class _Run:
         if self.given_up.is_set():
             raise RuntimeError("the engine was closed while it was simulating.")
         free = self.workers - sum(seat.task is not None for seat in self.staff)
-        while len(self.queue) < free and (batch := next(self.batches, None)) is not None:
+        while len(self.queue) < free and (batch := next(self.job.batches, None)) is not None:
             self.queue.append(_Task(batch))
         missing = len(self.queue) - sum(seat.task is None for seat in self.staff)
         for _ in range(min(missing, self.workers - len(self.staff))):
             self.staff.append(_Seat(Worker()))
         for seat in [seat for seat in self.staff if seat.idle][: len(self.queue)]:
-            if seat.simulator != self.digest:
-                seat.load(self.packed, self.digest)
+            if seat.simulator != self.job.digest:
+                seat.load(self.job.packed, self.job.digest)
             else:
                 seat.give(self.queue.popleft())
         return bool(self.queue) or any(seat.task is not None for seat in self.staff)
@@ -172,7 +208,7 @@ class _Run:
             return
         if seat.loading:
             self.failed_starts, seat.loading = 0, False
-            if answer and seat.simulator == self.digest:
+            if answer and seat.simulator == self.job.digest:
                 raise ValueError(
                     f"`simulator` could not be loaded in a worker process: {answer}. Its module "
                     "must be importable there: install it, or run from its folder."
@@ -181,9 +217,9 @@ class _Run:
         results: list[BatchResult] = answer
         seconds = sum(result.seconds for result in results)
         if seat.warm:
-            self.pace.learn(results[0])
+            self.known.pace.learn(results[0])
         else:
-            seat.warm, self.first_call = True, min(_FIRST_CALL_SECONDS, 2.0 * seconds)
+            seat.warm, self.known.first_call = True, min(_FIRST_CALL_SECONDS, 2.0 * seconds)
         seat.task = None
         yield from results
 
@@ -217,20 +253,20 @@ class _Run:
             if len(task.batch) > 1:
                 self._take_apart(task)
             else:
-                yield lost(task.batch, f"timeout: no result within {self.timeout:g} s")
+                yield lost(task.batch, f"timeout: no result within {self.job.timeout:g} s")
 
     def _limit_of(self, seat: _Seat) -> float | None:
         """When the seat's task is overdue; None for never."""
-        if self.timeout is None or seat.task is None:
+        if self.job.timeout is None or seat.task is None:
             return None
-        rows, pace = len(seat.task.batch), self.pace.row_seconds
-        limit = self.timeout * rows
-        if rows > 1 and pace is not None and self.by_row:
+        rows, pace = len(seat.task.batch), self.known.pace.row_seconds
+        limit = self.job.timeout * rows
+        if rows > 1 and pace is not None and self.job.by_row:
             # Taking a batch apart costs such simulators nothing but time.
             limit = min(limit, max(1.0, 4.0 * rows * pace))
         elif rows > 1 and pace is not None:
-            limit = min(limit, self.timeout + 4.0 * rows * pace)
-        return seat.began + limit + (0.0 if seat.warm else self.first_call)
+            limit = min(limit, self.job.timeout + 4.0 * rows * pace)
+        return seat.began + limit + (0.0 if seat.warm else self.known.first_call)
 
     def _take_apart(self, task: _Task) -> None:
         self.queue.extendleft(reversed([_Task(row) for row in task.batch.rows()]))
