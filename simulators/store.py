@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ class Store:
         self._trouble: BaseException | None = None
         self._closing = False
         self._change = threading.Condition()
-        self._began = self._written = monotonic()
+        self._began, self._written = monotonic(), -math.inf
         self._writer = threading.Thread(target=self._write_on, daemon=True)
         self._writer.start()
 
@@ -175,7 +176,7 @@ class Store:
                 full = self._waiting_bytes > _MAX_WAITING_BYTES
                 if self._waiting and (pause <= 0.0 or full):
                     break
-                self._change.wait(max(pause, 0.0) if self._waiting else None)
+                self._change.wait(pause if self._waiting else None)
             batch, self._waiting, self._waiting_bytes = self._waiting, [], 0
             self._change.notify_all()
             return batch
@@ -293,7 +294,8 @@ def _files(folder: Path) -> list[Path]:
 
 def _load(file: Path) -> NDArray[Any]:
     try:
-        records: NDArray[Any] = np.load(file, allow_pickle=False)
+        with file.open("rb") as source:
+            records: NDArray[Any] = np.lib.format.read_array(source, allow_pickle=False)
         if not {"row", "theta"} < set(records.dtype.names or ()):
             raise ValueError("it does not have the fields of a store")
     except (ValueError, OSError, EOFError) as error:

@@ -17,6 +17,11 @@ app = typer.Typer(
 app.command("simulate")(simulate_command)
 
 
+@app.callback()
+def commands() -> None:
+    """Adaptive Bayesian inference for simulators, and tests of the posteriors it gives."""
+
+
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
     try:
