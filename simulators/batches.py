@@ -109,8 +109,9 @@ def join(results: list[BatchResult]) -> BatchResult:
         x = np.concatenate([r.x for r in kept])
         if not np.array_equal(first, np.arange(len(x))):
             x = x[first]
-    for row in np.intersect1d(index, list(failures)):
-        del failures[int(row)]
+    if failures:
+        for row in np.intersect1d(index, list(failures)):
+            del failures[int(row)]
     return BatchResult(index, x, tuple(failures[row] for row in sorted(failures)))
 
 

@@ -263,7 +263,7 @@ class _Run:
         limit = self.job.timeout * rows
         if rows > 1 and pace is not None and self.job.by_row:
             # Taking a batch apart costs such simulators nothing but time.
-            limit = min(limit, max(1.0, 4.0 * rows * pace))
+            limit = min(limit, max(0.5, 4.0 * rows * pace))
         elif rows > 1 and pace is not None:
             limit = min(limit, self.job.timeout + 4.0 * rows * pace)
         return seat.began + limit + (0.0 if seat.warm else self.known.first_call)

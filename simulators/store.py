@@ -9,9 +9,10 @@ written under another name, forced to the disk, renamed and the folder forced to
 file is there whole or not at all. Nothing is ever written again or appended to. Rows appear in
 order of completion; readers put them in order of submission.
 
-Results are on the disk within half a second of their coming, later only in long runs: a
-thousandth of the time the run has taken. So a night of simulations that take a second each
-gives thousands of files, not millions, and a kill loses at most that thousandth.
+Results go to the disk at once when the last write is a hundredth of the run's time ago or half a
+second, whichever is less, and in runs of more than 500 s a thousandth of its time. What comes in
+between is written together. So a night of simulations of any length gives a few thousand files,
+not millions, and a kill costs at most that share of the time, beside what was being simulated.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from .batches import BatchResult, FloatArray, join
 from .random import fresh_seed
 
 _FORMAT, _VERSION = "simulators store", 1
-_GAP_SECONDS, _GAP_SHARE = 0.5, 1e-3
+_EARLY_SHARE, _GAP_SECONDS, _LATE_SHARE = 1e-2, 0.5, 1e-3
 _MAX_WAITING_BYTES = 64_000_000
 
 
@@ -89,6 +90,11 @@ def forget_failures(path: str | os.PathLike[str]) -> int:
         file.unlink()
     _force_folder(folder)
     return num_failures
+
+
+def write_gap(run_seconds: float) -> float:
+    """Seconds between two writes, that many seconds into a run."""
+    return max(min(_EARLY_SHARE * run_seconds, _GAP_SECONDS), _LATE_SHARE * run_seconds)
 
 
 def to_simulations(result: BatchResult, theta: FloatArray, seed: int) -> Simulations:
@@ -171,8 +177,7 @@ class Store:
         """Results to write, when it is time to; none when closed."""
         with self._change:
             while not self._closing:
-                gap = max(_GAP_SECONDS, _GAP_SHARE * (monotonic() - self._began))
-                pause = self._written + gap - monotonic()
+                pause = self._written + write_gap(monotonic() - self._began) - monotonic()
                 full = self._waiting_bytes > _MAX_WAITING_BYTES
                 if self._waiting and (pause <= 0.0 or full):
                     break

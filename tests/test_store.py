@@ -20,7 +20,7 @@ from test_runner import KINDS, start_script, submission, wait_until
 from simulators import forget_failures, load_store, simulate
 from simulators.batches import BatchResult, lost
 from simulators.custom import FunctionSimulator
-from simulators.store import open_store
+from simulators.store import open_store, write_gap
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,7 +189,18 @@ def test_results_reach_the_disk_soon_and_in_few_files(tmp_path: Path) -> None:
         for row in range(1, 2_000):
             store.append(BatchResult(np.array([row]), np.zeros((1, 4), np.float32)))
     assert len(load_store(tmp_path).x) == 2_000
-    assert len(list(tmp_path.glob("rows-*.npy"))) < 20
+    assert len(list(tmp_path.glob("rows-*.npy"))) < 200
+
+
+@pytest.mark.parametrize(("hours", "files"), [(1 / 60, 1_000), (12, 10_000), (8_766, 20_000)])
+def test_a_long_run_of_tiny_results_makes_thousands_of_files_not_millions(
+    hours: float, files: int
+) -> None:
+    elapsed, count = 0.0, 0
+    while elapsed < 3_600 * hours:  # something is always waiting, and a write takes 2 ms
+        elapsed += 0.002 + write_gap(elapsed)
+        count += 1
+    assert count < files
 
 
 def test_a_full_disk_stops_the_run_and_says_so(
