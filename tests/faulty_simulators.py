@@ -129,7 +129,7 @@ class SlowToLoad:
 class SlowFirstCall:
     """Takes seconds at its first call in a process, as compilers do."""
 
-    seconds = 2.0
+    seconds = 2.5
 
     def __call__(self, theta: Tensor) -> Tensor:
         time.sleep(self.seconds)

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,7 @@ TASK = simulators.from_function(one_row, PRIOR)
 
 
 def assess(run: simulators.Simulations, struck: set[int], began: float) -> dict[str, Any]:
+    seconds = round(time.monotonic() - began, 2)
     lost = {failure.index for failure in run.failures}
     faultless = simulators.simulate(TASK, submission("none", run.num_submitted)[0], seed=SEED)
     return {
@@ -93,7 +94,7 @@ def assess(run: simulators.Simulations, struck: set[int], began: float) -> dict[
         "recovered": len(run.x),
         "identical": torch.equal(run.x, faultless.x[run.index]),
         "reason": run.failures[0].reason if run.failures else "",
-        "seconds": round(time.monotonic() - began, 2),
+        "seconds": seconds,
     }
 
 
@@ -134,7 +135,8 @@ def worker_killed_from_outside(engine: str) -> dict[str, Any]:
                     over.wait(0.02)
                 over.wait(0.3)
                 if not over.is_set():
-                    os.kill(int(log.read_text().split("\n")[-2].split()[1]), signal.SIGKILL)
+                    with suppress(ProcessLookupError):
+                        os.kill(int(log.read_text().split("\n")[-2].split()[1]), signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
