@@ -104,6 +104,8 @@ class _Experience:
     pace: Pace = field(default_factory=Pace)
     first_call: float = _FIRST_CALL_SECONDS
     """Seconds a worker's first call may take beyond its limit."""
+    answered: bool = False
+    """Whether a first call has ever come back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +221,8 @@ class _Run:
         if seat.warm:
             self.known.pace.learn(results[0])
         else:
-            seat.warm, self.known.first_call = True, min(_FIRST_CALL_SECONDS, 2.0 * seconds)
+            seat.warm = self.known.answered = True
+            self.known.first_call = min(_FIRST_CALL_SECONDS, 2.0 * seconds)
         seat.task = None
         yield from results
 
@@ -250,6 +253,8 @@ class _Run:
             if task is None or end is None or monotonic() < end or seat.worker.connection.poll():
                 continue
             self._remove(seat)
+            if not self.known.answered:  # perhaps nothing ever will: wait less each time
+                self.known.first_call /= 2.0
             if len(task.batch) > 1:
                 self._take_apart(task)
             else:

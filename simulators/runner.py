@@ -19,7 +19,8 @@ from .cuts import Pace, cut_by_rows, cut_by_time
 from .engines import Engine, open_engine
 from .progress import Progress
 from .random import fresh_seed
-from .store import Store, open_store, to_simulations
+from .store import to_simulations
+from .store_writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50
 _SIGMAS_TO_JUDGE = 4.0

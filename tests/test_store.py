@@ -20,7 +20,7 @@ from test_runner import KINDS, start_script, submission, wait_until
 from simulators import forget_failures, load_store, simulate
 from simulators.batches import BatchResult, lost
 from simulators.custom import FunctionSimulator
-from simulators.store import open_store, write_gap
+from simulators.store_writer import open_store, write_gap
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,7 +128,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         simulate(faulty.many_rows, submission(9), store=tmp_path / "thesis.tex")
     with pytest.raises(ValueError, match="holds no store"):
         load_store(tmp_path)
-    assert [file.name for file in tmp_path.iterdir() if file.name != "lock"] == ["thesis.tex"]
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_two_runs_cannot_write_to_one_store(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_full_disk_stops_the_run_and_says_so(
 def test_several_threads_may_wait_for_a_slow_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simulators.store._MAX_WAITING_BYTES", 1_000)
+    monkeypatch.setattr("simulators.store_writer._MAX_WAITING_BYTES", 1_000)
     theta = np.zeros((64, 1), np.float32)
     with open_store(tmp_path, theta, 0) as store:
 

@@ -23,7 +23,7 @@ import torch
 
 import simulators
 from simulators.batches import BatchResult
-from simulators.store import open_store
+from simulators.store_writer import open_store
 
 SEED = 20261
 NUM_ROWS, THETA_DIM, X_DIM = 100_000, 4, 202
