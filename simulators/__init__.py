@@ -14,6 +14,7 @@ from .gaussian_linear import GaussianLinear
 from .mg1 import MG1
 from .multimodal_gaussian import MultimodalGaussian
 from .runner import simulate
+from .store import forget_failures, load_store
 
 __all__ = [
     "MG1",
@@ -25,7 +26,9 @@ __all__ = [
     "SeededSimulator",
     "Simulations",
     "Task",
+    "forget_failures",
     "from_function",
+    "load_store",
     "sample_joint",
     "sample_prior",
     "simulate",

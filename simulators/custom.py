@@ -30,13 +30,23 @@ class FunctionSimulator:
     function: Callable[..., Any]
     batched: bool
 
+    @property
+    def row_wise(self) -> bool:
+        """Whether the function sees one theta a call, so that any cut gives the same rows."""
+        return not self.batched
+
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the function offers to explain rows that are not finite."""
+        return getattr(self.function, "failure_reason", None)
+
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
         seed = fresh_seed() if seed is None else seed
         if self.batched:
-            return _as_float(self._call(theta, child_seed(seed, first_row)))
+            return as_float(self._call(theta, child_seed(seed, first_row)))
         rows = [
-            _as_float(self._call(row, child_seed(seed, first_row + i))).reshape(-1)
+            as_float(self._call(row, child_seed(seed, first_row + i))).reshape(-1)
             for i, row in enumerate(theta)
         ]
         widths = {len(row) for row in rows}
@@ -80,6 +90,16 @@ class CustomTask:
     def observation(self) -> Tensor:
         """A custom simulator has no default observation."""
         raise NotImplementedError("a custom simulator has no default observation; pass your own.")
+
+    @property
+    def row_wise(self) -> bool:
+        """Whether the simulator takes one theta at a time."""
+        return bool(getattr(self.simulator, "row_wise", False))
+
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the simulator offers to explain rows that are not finite."""
+        return getattr(self.simulator, "failure_reason", None)
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
@@ -147,7 +167,8 @@ def parameters_of(function: Callable[..., Any]) -> set[str]:
         return set()
 
 
-def _as_float(values: Any) -> Tensor:
+def as_float(values: Any) -> Tensor:
+    """Numbers of any kind as float32 on the CPU; what float32 cannot hold becomes infinite."""
     if not isinstance(values, Tensor):
         values = torch.as_tensor(np.asarray(values, dtype=np.float64))
     rows: Tensor = values.detach().to("cpu", torch.float32)

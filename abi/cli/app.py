@@ -8,12 +8,20 @@ from typing import Annotated
 
 import typer
 
+from .simulate import simulate_command
+
 app = typer.Typer(
     name="abi",
     help="Adaptive Bayesian inference for simulators, and tests of the posteriors it gives.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("simulate")(simulate_command)
+
+
+@app.callback()
+def commands() -> None:
+    """Adaptive Bayesian inference for simulators, and tests of the posteriors it gives."""
 
 
 def main() -> None:
