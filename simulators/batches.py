@@ -63,6 +63,12 @@ def row_wise(simulator: object) -> bool:
     return bool(getattr(simulator, "row_wise", False))
 
 
+def any_cut(simulator: object) -> bool:
+    """Whether every cut gives the same rows: true but for plain functions of many theta."""
+    function = getattr(simulator, "simulator", simulator)  # a custom task carries the user's
+    return not getattr(function, "batched", False)
+
+
 def simulate_batch(simulator: SeededSimulator, batch: Batch) -> list[BatchResult]:
     """Simulate a batch; where it fails as a whole, row by row, so that a bad row costs itself.
 

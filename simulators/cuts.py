@@ -4,8 +4,9 @@ A plain batched function draws its noise a call at a time: its results are a fun
 cut, so the cut is a function of the number of rows alone, never of workers or time. It starts
 with single rows, so that a simulator that is broken, or hangs, or is slow, shows soon.
 
-A function of one theta gives the same rows under any cut: there the batches are sized by time,
-long enough to cost little to carry, short enough that little is lost when the power fails.
+A function of one theta, and a task, whose rows have seeds of their own, give the same rows under
+any cut: there the batches are sized by time, long enough to cost little to carry, short enough that
+little is lost when the power fails.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _MAX_ROWS = 1_000
 _MIN_BATCHES = 32
 _GROWTH = 4
 _BATCH_SECONDS = 0.5
+FIRST_ROWS = 64  # of a simulator that takes many theta at a time, before its pace is known
 
 
 @dataclass
@@ -55,18 +57,23 @@ def cut_by_rows(theta: FloatArray, seed: int, missing: NDArray[np.bool_]) -> Ite
 
 
 def cut_by_time(
-    theta: FloatArray, seed: int, missing: NDArray[np.bool_], workers: int, pace: Pace
+    theta: FloatArray,
+    seed: int,
+    missing: NDArray[np.bool_],
+    workers: int,
+    pace: Pace,
+    first: int = 1,
 ) -> Iterator[Batch]:
     """Batches of missing rows that take about half a second each at the present ``pace``.
 
-    Sizes grow at most fourfold from one batch to the next, as the first rows may be the quick
-    ones, and shrink towards the end, so that the workers finish together.
+    Sizes start at ``first`` and grow at most fourfold from one batch to the next, as the first rows
+    may be the quick ones, and shrink towards the end, so that the workers finish together.
     """
     rows = np.flatnonzero(missing)
-    largest = 1
+    largest = first
     while len(rows):
         share = -(-len(rows) // (2 * workers))
-        affordable = int(_BATCH_SECONDS / pace.row_seconds) if pace.row_seconds else 1
+        affordable = int(_BATCH_SECONDS / pace.row_seconds) if pace.row_seconds else first
         size = max(1, min(largest, share, affordable, _MAX_ROWS))
         gaps = np.flatnonzero(np.diff(rows[:size]) != 1)
         size = int(gaps[0]) + 1 if len(gaps) else size

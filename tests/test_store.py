@@ -248,7 +248,7 @@ def test_the_command_line_writes_a_store_and_goes_on_with_it(tmp_path: Path) -> 
         *(
             sys.executable,
             "-c",
-            "from abi.cli import main; main()",
+            "from abi.cli.app import main; main()",
             "simulate",
             "--simulator",
             "simulators:MG1",

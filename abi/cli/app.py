@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .fit import fit_command
 from .simulate import simulate_command
 
 app = typer.Typer(
@@ -16,18 +17,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("fit")(fit_command)
 app.command("simulate")(simulate_command)
-
-
-@app.callback()
-def commands() -> None:
-    """Adaptive Bayesian inference for simulators, and tests of the posteriors it gives."""
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
-    from . import fit  # noqa: F401 - importing a command registers it
-
     try:
         app()
     except (ValueError, TypeError, FileExistsError) as error:

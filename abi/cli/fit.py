@@ -17,14 +17,12 @@ from ..problem import Plan, Problem, pose
 from ..run_folder import RunFolder
 from ..sampler import run
 from ..summary import describe, summarise, write_rounds, write_samples
-from .app import app
 from .loading import load_array, load_instance
 
 _NUM_PRIOR = 10_000
 
 
-@app.command()
-def fit(
+def fit_command(
     simulator: Annotated[
         str, typer.Option(help="module:object, for example simulators:MG1 or mymodule:simulate.")
     ],

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .loading import load_object
+from .loading import load_instance
 
 
 def simulate_command(
@@ -43,7 +43,7 @@ def simulate_command(
     from simulators.custom import FunctionSimulator
     from simulators.random import child_seed
 
-    function = load_object(simulator, "--simulator")
+    function = load_instance(simulator, "--simulator")
     theta = _draw(_prior_of(function, prior), num_simulations, seed)
     if retry_failures and out.exists():
         forget_failures(out)
@@ -64,7 +64,7 @@ def simulate_command(
 
 def _prior_of(function: Any, prior: str | None) -> Any:
     if prior is not None:
-        return load_object(prior, "--prior")
+        return load_instance(prior, "--prior")
     if not hasattr(function, "prior"):
         raise ValueError("`--prior` must name the prior of a simulator that has none of its own.")
     return function.prior
