@@ -63,9 +63,7 @@ def sample_posterior(y: Array, num_samples: int, seed: int) -> Array:
 def log_marginal(y: Array, theta: Array) -> Array:
     """Log posterior density of theta (n, 4), omega, phi, log sigma, log A, up to a constant."""
     time = np.arange(1, len(y) + 1)
-    signal = np.exp(theta[:, 3:]) * np.cos(
-        2.0 * np.pi * theta[:, :1] * time + theta[:, 1:2]
-    )
+    signal = np.exp(theta[:, 3:]) * np.cos(2.0 * np.pi * theta[:, :1] * time + theta[:, 1:2])
     q = ((y - signal) ** 2).sum(axis=1)
     s = theta[:, 2]
     return np.asarray(
@@ -79,7 +77,7 @@ def _phase_at_zero(y: Array, rest: Array) -> Array:
 
 
 def _residual(y: Array, rest: Array) -> Array:
-    """q at (omega, phase in the middle, log A), (n, 3)."""
+    """The residual sum of squares q at (omega, phase in the middle, log A), (n, 3)."""
     # A cut has few distinct frequencies, and only they cost n operations each.
     omega, where = np.unique(rest[:, 0], return_inverse=True)
     turn = np.exp(2j * np.pi * omega)

@@ -77,13 +77,14 @@ class MultimodalGaussian:
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
         seed = fresh_seed() if seed is None else seed
-        noise = row_normals(seed, len(rows), self.x_dim, first_row).reshape(len(rows), -1, 2)
+        noise = row_normals(seed, len(rows), self.x_dim, first_row)
+        noise = noise.reshape(len(rows), self.num_points, 2)
         mean, scale, correlation = _moments(rows)
         first = noise[..., 0]
         second = correlation[:, None] * first
         second += np.sqrt(1.0 - correlation[:, None] ** 2) * noise[..., 1]
         points = mean[:, None] + scale[:, None] * np.stack([first, second], axis=-1)
-        return torch.from_numpy(points.reshape(len(rows), -1)).float()
+        return torch.from_numpy(points.reshape(len(rows), self.x_dim)).float()
 
     def log_likelihood(self, theta: NDArray[np.float64], x_o: Tensor) -> NDArray[np.float64]:
         """``log p(x_o | theta)`` for theta (n, 5) and x_o (8,): (n,)."""
@@ -116,6 +117,10 @@ class MultimodalGaussian:
         generator = np.random.default_rng(child_seed(seed, 1))
         samples[:, 2:4] *= generator.choice((-1.0, 1.0), size=(num_samples, 2))
         return torch.from_numpy(samples).float()
+
+
+SLCP = MultimodalGaussian
+"""The same model under its name in Lueckmann et al. (2021), simple likelihood complex posterior."""
 
 
 def _moments(

@@ -39,9 +39,7 @@ class _Cells:
     """How far the values along each side differ, (n, d)."""
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Cells:
-        return _Cells(
-            self.lower[index], self.width[index], self.peak[index], self.variation[index]
-        )
+        return _Cells(self.lower[index], self.width[index], self.peak[index], self.variation[index])
 
 
 def sample_box(
@@ -117,9 +115,7 @@ def _halve(log_density: LogDensity, cells: _Cells) -> _Cells:
     width[rows, side] *= 0.5
     upper = cells.lower.copy()
     upper[rows, side] += width[rows, side]
-    return _look(
-        log_density, np.concatenate([cells.lower, upper]), np.concatenate([width, width])
-    )
+    return _look(log_density, np.concatenate([cells.lower, upper]), np.concatenate([width, width]))
 
 
 def _look(log_density: LogDensity, lower: Array, width: Array) -> _Cells:
