@@ -99,7 +99,7 @@ class LotkaVolterra:
         return torch.from_numpy(self._run(theta, seed, first_row)[0])
 
     def num_events(self, theta: Tensor, seed: int, *, first_row: int = 0) -> Tensor:
-        """Events that the simulations of the same arguments take, (n,)."""
+        """Events that the simulations of the same arguments take, (n,): cut at max_events + 1."""
         return torch.from_numpy(self._run(theta, seed, first_row)[1])
 
     def failure_reason(self, theta_row: Tensor, x_row: Tensor) -> str | None:

@@ -26,7 +26,7 @@ def _simulate_row(
     alpha, beta, gamma, delta = theta[0], theta[1], theta[2], theta[3]
     points = out.shape[0] // 2
     time, next_time, k, events = 0.0, 0.0, 0, 0
-    while events < max_events:
+    while events <= max_events:
         both = prey * predators
         birth = alpha * prey
         prey_moves = birth + beta * both
@@ -51,7 +51,7 @@ def _simulate_row(
         prey += (1.0 if chosen < birth else -1.0) if of_prey else 0.0
         predators += 0.0 if of_prey else (-1.0 if chosen < loss else 1.0)
         events += 1
-    capped = events >= max_events
+    capped = events > max_events
     for j in range(k, points):
         out[j] = np.nan if capped else prey
         out[points + j] = np.nan if capped else predators

@@ -4,8 +4,8 @@ The area under a decreasing density f on [0, inf) is cut into 256 layers of equa
 i >= 1 is the rectangle [0, X_i] x [f(X_i), f(X_{i+1})] with X_1 = r > X_2 > ... > X_256 = 0; layer
 0 is [0, r] x [0, f(r)] and the tail, stretched to one rectangle of width X_0 = v / f(r). A draw
 picks a layer with eight bits of a word and a point of its width with the upper 53: left of X_{i+1}
-it lies under f for certain, which is the case 98.9 times in 100; otherwise its height decides, or, in
-layer 0, the tail is drawn. For f(x) = exp(-x) the tail is r plus an exponential; for
+it lies under f for certain, which is the case 98.9 times in 100; otherwise its height decides, or,
+in layer 0, the tail is drawn. For f(x) = exp(-x) the tail is r plus an exponential; for
 f(x) = exp(-x^2 / 2) it is drawn by Marsaglia's method, and bit 8 of the word is the sign.
 
 Source: Marsaglia & Tsang (2000), "The ziggurat method for generating random variables"; the layer
