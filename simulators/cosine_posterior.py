@@ -33,8 +33,9 @@ Array = NDArray[np.float64]
 
 _MAX_OMEGA = 0.1
 _LOG_AMPLITUDE = 9.0
-_GRID = (128, 32)
-_STEP = 0.75
+# First cells along omega, a quarter of 1 / n, which is how wide a peak of the periodogram is at
+# least; along phi; and the width of those along log A.
+_CELLS_PER_CYCLE, _PHASES, _STEP = 4.0, 32, 0.75
 # Below this share of sum Y^2 the residuals are rounding errors of the observation itself.
 _RESOLUTION = 1e-12
 
@@ -52,7 +53,8 @@ def sample_posterior(y: Array, num_samples: int, seed: int) -> Array:
         q = _residual(y, rest)
         return np.asarray(log_noise_integral(q) - 0.5 * rest[:, 2] ** 2)
 
-    grid = (*_GRID, int(np.ceil((high - low) / _STEP)))
+    frequencies = max(16, int(np.ceil(_CELLS_PER_CYCLE * _MAX_OMEGA * len(y))))
+    grid = (frequencies, _PHASES, int(np.ceil((high - low) / _STEP)))
     rest = sample_box(log_density, lower, upper, num_samples, grid=grid, seed=child_seed(seed, 0))
     generator = np.random.default_rng(child_seed(seed, 1))
     log_sigma = _draw_log_sigma(len(y), np.maximum(_residual(y, rest), _least(y)), generator)
@@ -60,7 +62,7 @@ def sample_posterior(y: Array, num_samples: int, seed: int) -> Array:
     return np.stack([rest[:, 0], phi, log_sigma, rest[:, 2]], axis=1)
 
 
-def log_marginal(y: Array, theta: Array) -> Array:
+def log_posterior(y: Array, theta: Array) -> Array:
     """Log posterior density of theta (n, 4), omega, phi, log sigma, log A, up to a constant."""
     time = np.arange(1, len(y) + 1)
     signal = np.exp(theta[:, 3:]) * np.cos(2.0 * np.pi * theta[:, :1] * time + theta[:, 1:2])
