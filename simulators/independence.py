@@ -92,8 +92,7 @@ def _num_steps(log_weights: Array) -> int:
     steps = 2.0 * np.log(_BIAS) / np.log1p(-min(mean, 0.999)) if mean > 0.0 else np.inf
     if steps > _MAX_STEPS:
         raise ValueError(
-            "`x_o` has a posterior that the exact sampler cannot cover (one draw in "
-            f"{1.0 / max(mean, 1e-300):.3g} would be accepted); check that it can arise from "
-            "the model."
+            "`x_o` has no posterior that the exact sampler could cover (it would accept "
+            f"{mean:.2g} of the draws); check that it can arise from the model."
         )
     return int(np.ceil(steps))
