@@ -121,7 +121,8 @@ def test_points_have_the_mean_covariance_and_normality_of_the_model() -> None:
 
 def test_the_multimodal_reference_agrees_with_importance_sampling() -> None:
     task = MultimodalGaussian(2)
-    x_o = task(torch.tensor([[0.5, -1.0, 1.2, -1.1, 0.4]]), seed=3)[0]
+    # Two points far apart: a posterior broad enough for the prior to be a usable proposal.
+    x_o = torch.tensor([1.5, -2.0, -0.5, 0.3])
     prior = simulators.sample_prior(task.prior, 1_000_000, 0).double().numpy()
     weighted = weighted_moments(np.abs(prior), task.log_likelihood(prior, x_o))
     samples = task.reference_posterior(x_o, 4_000, seed=0)
@@ -129,6 +130,12 @@ def test_the_multimodal_reference_agrees_with_importance_sampling() -> None:
     assert_moments_agree(samples.abs(), weighted, 2_000.0)
     for j in (2, 3):  # the signs are free
         assert stats.binomtest(int((samples[:, j] > 0).sum()), 4_000).pvalue > 1e-4
+
+
+def test_a_scale_of_zero_has_no_likelihood_and_no_warning() -> None:
+    task = MultimodalGaussian()
+    theta = np.array([[0.7, -2.9, 0.0, -0.9, 0.6], [0.7, -2.9, -1.0, -0.9, 0.6]])
+    assert np.isfinite(task.log_likelihood(theta, task.observation)).tolist() == [False, True]
 
 
 def test_two_seeds_of_the_multimodal_reference_agree() -> None:

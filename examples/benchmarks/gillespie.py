@@ -284,6 +284,7 @@ def event_counts(stop: bool, num: int) -> dict[str, Any]:
         "max": int(events.max()),
         "share_above_1e6": float((events > 1e6).mean()),
         "share_that_meets_the_cap_of_1e8": float((events > 1e8).mean()),
+        "upper_95_percent_limit_of_that_share": (int((events > 1e8).sum()) + 3.0) / num,
     }
 
 
