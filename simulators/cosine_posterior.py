@@ -1,4 +1,4 @@
-"""The exact posterior of the cosine model: two of its four dimensions done by formula.
+"""The exact posterior of the cosine model: the noise integrated out, the rest cut up.
 
 Write s = log sigma, a = log A, z_t = cos(2 pi omega t + phi) and q for the residual sum of squares,
 

@@ -10,7 +10,7 @@ small b, whose peaks are too wide to fall between the cells, and follows the pea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,16 @@ class _Cells:
     """The largest value seen, (n,)."""
     variation: Array
     """How far the values along each side differ, (n, d)."""
+    hidden: Array
+    """How far the values that are not zero differ, (n,): a peak inside may rise by about as much
+    above those seen, whereas a hard edge, where the density vanishes, hides none."""
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Cells:
-        return _Cells(self.lower[index], self.width[index], self.peak[index], self.variation[index])
+        return _Cells(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def joined(self, other: _Cells) -> _Cells:
+        names = [field.name for field in fields(self)]
+        return _Cells(*(np.concatenate([getattr(c, n) for c in (self, other)]) for n in names))
 
 
 def sample_box(
@@ -88,23 +95,18 @@ def _partition(log_density: LogDensity, lower: Array, upper: Array, grid: Sequen
             if len(cells.peak) > _MAX_CELLS:
                 break  # the chains stay exact on a coarse cut; they only take longer
             kept, halves = cells.take(~split), _halve(log_density, cells.take(split))
-            cells = _Cells(
-                *(
-                    np.concatenate([getattr(kept, name), getattr(halves, name)])
-                    for name in ("lower", "width", "peak", "variation")
-                )
-            )
+            cells = kept.joined(halves)
     return cells
 
 
 def _to_split(cells: _Cells, temper: float) -> NDArray[np.bool_]:
     """Cells of the tempered density that hold mass and are not yet flat."""
     steepest = temper * cells.variation.max(axis=1)
-    # A peak inside a cell lies above what its faces show by less than the faces differ.
     log_mass = temper * cells.peak + np.log(cells.width).sum(axis=1)
     total = log_mass.max() + np.log(np.exp(log_mass - log_mass.max()).sum())
     return np.asarray(
-        (steepest > _MAX_VARIATION) & (log_mass + steepest > total + np.log(_NEGLIGIBLE))
+        (steepest > _MAX_VARIATION)
+        & (log_mass + temper * cells.hidden > total + np.log(_NEGLIGIBLE))
     )
 
 
@@ -131,4 +133,6 @@ def _look(log_density: LogDensity, lower: Array, width: Array) -> _Cells:
     for side in range(dim):
         along = value[[0, 2 * side + 1, 2 * side + 2]]
         variation[:, side] = along.max(axis=0) - along.min(axis=0)
-    return _Cells(lower, width, value.max(axis=0), variation)
+    peak = value.max(axis=0)
+    least = np.where(value > _FLOOR, value, np.inf).min(axis=0)
+    return _Cells(lower, width, peak, variation, np.maximum(peak - least, 0.0))
