@@ -23,7 +23,6 @@ _MAX_ROWS = 1_000
 _MIN_BATCHES = 32
 _GROWTH = 4
 _BATCH_SECONDS = 0.5
-FIRST_ROWS = 64  # of a simulator that takes many theta at a time, before its pace is known
 
 
 @dataclass
@@ -57,23 +56,18 @@ def cut_by_rows(theta: FloatArray, seed: int, missing: NDArray[np.bool_]) -> Ite
 
 
 def cut_by_time(
-    theta: FloatArray,
-    seed: int,
-    missing: NDArray[np.bool_],
-    workers: int,
-    pace: Pace,
-    first: int = 1,
+    theta: FloatArray, seed: int, missing: NDArray[np.bool_], workers: int, pace: Pace
 ) -> Iterator[Batch]:
     """Batches of missing rows that take about half a second each at the present ``pace``.
 
-    Sizes start at ``first`` and grow at most fourfold from one batch to the next, as the first rows
-    may be the quick ones, and shrink towards the end, so that the workers finish together.
+    Sizes grow at most fourfold from one batch to the next, as the first rows may be the quick
+    ones, and shrink towards the end, so that the workers finish together.
     """
     rows = np.flatnonzero(missing)
-    largest = first
+    largest = 1
     while len(rows):
         share = -(-len(rows) // (2 * workers))
-        affordable = int(_BATCH_SECONDS / pace.row_seconds) if pace.row_seconds else first
+        affordable = int(_BATCH_SECONDS / pace.row_seconds) if pace.row_seconds else 1
         size = max(1, min(largest, share, affordable, _MAX_ROWS))
         gaps = np.flatnonzero(np.diff(rows[:size]) != 1)
         size = int(gaps[0]) + 1 if len(gaps) else size

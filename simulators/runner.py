@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from .base import Failure, SeededSimulator, Simulations
-from .batches import BatchResult, FloatArray, any_cut, join, row_wise
+from .batches import BatchResult, FloatArray, any_cut, join
 from .custom import as_seeded
-from .cuts import FIRST_ROWS, Pace, cut_by_rows, cut_by_time
+from .cuts import Pace, cut_by_rows, cut_by_time
 from .engines import Engine, open_engine
 from .progress import Progress
 from .random import fresh_seed
@@ -113,8 +113,7 @@ def _run(
         missing[[failure.index for failure in result.failures]] = False
     pace = Pace()
     if any_cut(simulator):
-        first = 1 if row_wise(simulator) else FIRST_ROWS
-        batches = cut_by_time(theta, seed, missing, opened.workers, pace, first)
+        batches = cut_by_time(theta, seed, missing, opened.workers, pace)
     else:
         batches = cut_by_rows(theta, seed, missing)
     results = opened.run(simulator, batches, timeout if given else None)
