@@ -270,7 +270,14 @@ class _Round:
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
         on_epoch = self.shown.phase("training the quantile network")
         return train_kernel(
-            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous, on_epoch
+            theta,
+            x,
+            self.problem.x_o,
+            self.plan.config,
+            child_seed(seed, 2),
+            previous,
+            on_epoch,
+            item_dim=self.problem.item_dim,
         )
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:

@@ -70,6 +70,7 @@ class CustomTask:
     simulator: SeededSimulator
     prior: Prior
     names: tuple[str, ...] | None = None
+    item_dim: int = 1
 
     @cached_property
     def theta_dim(self) -> int:
@@ -115,6 +116,7 @@ def from_function(
     prior: Prior,
     batched: bool = False,
     parameter_names: Sequence[str] | None = None,
+    item_dim: int = 1,
 ) -> CustomTask:
     """Make a task of your own function and prior.
 
@@ -125,6 +127,7 @@ def from_function(
         prior: anything with ``sample((n,)) -> (n, d)``; no density is needed.
         batched: whether ``f`` takes many parameters at once.
         parameter_names: one name a parameter, in order.
+        item_dim: where x is a list of items whose order may not matter, the values of one item.
 
     Raises:
         ValueError: if the number of names is not the number of parameters.
@@ -136,9 +139,8 @@ def from_function(
     >>> task(torch.zeros(3, 2), seed=1).shape
     torch.Size([3, 2])
     """
-    task = CustomTask(
-        FunctionSimulator(f, batched), prior, tuple(parameter_names) if parameter_names else None
-    )
+    names = tuple(parameter_names) if parameter_names else None
+    task = CustomTask(FunctionSimulator(f, batched), prior, names, item_dim)
     if task.names is not None and len(task.names) != task.theta_dim:
         raise ValueError(
             f"`parameter_names` must name the {task.theta_dim} parameters of the prior; "

@@ -53,6 +53,7 @@ class MultimodalGaussian:
     num_points: int = 4
 
     theta_dim = 5
+    item_dim = 2  # x is a list of points: their order carries nothing
     parameter_names = ("theta_1", "theta_2", "theta_3", "theta_4", "theta_5")
 
     @property
