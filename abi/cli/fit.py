@@ -113,6 +113,7 @@ def _write(
         folder.path / "marginals.png",
         prior=sample_prior(problem.prior, _NUM_PRIOR, seed=0),
         exact=exact,
+        support=problem.support,
         title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
     )
     _print_table(samples, exact, posterior)
