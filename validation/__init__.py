@@ -1,18 +1,26 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator."""
 
+from .classifiers import Training
+from .conformal import conformal_c2st
 from .coverage import tarp
 from .density_ranks import hpd
+from .discriminative import discriminative_calibration
 from .posteriors import Posterior
 from .ranks import sbc
 from .recognise import as_posterior
 from .result import ValidationResult
 from .stored_samples import PerObservation
+from .two_sample import c2st
 
 __all__ = [
     "PerObservation",
     "Posterior",
+    "Training",
     "ValidationResult",
     "as_posterior",
+    "c2st",
+    "conformal_c2st",
+    "discriminative_calibration",
     "hpd",
     "sbc",
     "tarp",
