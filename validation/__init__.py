@@ -1,10 +1,12 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator."""
 
+from .base_space import FlowNull, fit_flow_null
 from .classifiers import Training
 from .conformal import conformal_c2st
 from .coverage import tarp
 from .density_ranks import hpd
 from .discriminative import discriminative_calibration
+from .local_classifier import LC2ST, fit_lc2st, lc2st
 from .posteriors import Posterior
 from .ranks import sbc
 from .recognise import as_posterior
@@ -13,6 +15,8 @@ from .stored_samples import PerObservation
 from .two_sample import c2st
 
 __all__ = [
+    "LC2ST",
+    "FlowNull",
     "PerObservation",
     "Posterior",
     "Training",
@@ -21,7 +25,10 @@ __all__ = [
     "c2st",
     "conformal_c2st",
     "discriminative_calibration",
+    "fit_flow_null",
+    "fit_lc2st",
     "hpd",
+    "lc2st",
     "sbc",
     "tarp",
 ]

@@ -63,9 +63,8 @@ class Classifiers:
     def logits(self, features: Tensor) -> Tensor:
         """Log-odds of class 1 for features (n, f): (M, n), or (M, n, G) with G > 1 outputs."""
         scaled = (features - self.shift) / self.scale
-        parts = [
-            _forward(chunk, self.weights, self.biases) for chunk in scaled.split(_ROWS_AT_ONCE)
-        ]
+        chunks = scaled.split(_ROWS_AT_ONCE)
+        parts = [_forward(chunk, self.weights, self.biases) for chunk in chunks]
         values = torch.cat(parts, dim=1)
         return values.squeeze(-1) if values.shape[-1] == 1 else values
 
@@ -87,7 +86,7 @@ def fit_classifiers(
     """Train M networks on the same features with M sets of labels.
 
     Args:
-        features: (n, f), finite.
+        features: (n, f), finite; (M, n, f) where each network has its own.
         labels: 0 or 1, one row a network, (M, n); (M, n, G) for G labels a row.
         groups: rows of one group (a pair that shares its x) stay on one side of the split into
             training and validation, (n,); every row its own group when omitted.
@@ -105,8 +104,8 @@ def fit_classifiers(
     targets = labels if labels.ndim == 3 else labels[..., None]
     shift, scale = scaling or feature_scaling(features)
     scaled = (features - shift) / scale
-    learn, validate = _split(len(features), groups, training.validation_fraction, seed)
-    layers = (features.shape[1], *training.hidden, targets.shape[-1])
+    learn, validate = _split(features.shape[-2], groups, training.validation_fraction, seed)
+    layers = (features.shape[-1], *training.hidden, targets.shape[-1])
     first = _initial(layers, num_inits, child_seed(seed, 1))
     start = [value[torch.arange(len(targets)) % num_inits].clone() for value in first]
     batches = _minibatches(learn, training, child_seed(seed, 2))
@@ -136,13 +135,15 @@ def _train(
     waited = torch.zeros(len(targets), dtype=torch.long)
     active = torch.arange(len(targets))
     optimiser = _Adam.start(parameters, training.learning_rate)
+
+    def data(rows: Tensor) -> tuple[Tensor, Tensor]:
+        own = (active[:, None], rows)
+        return features[rows] if features.ndim == 2 else features[own], targets[own]
+
     for batches in epochs:
-        labels = targets[active]
         for rows in batches:
-            optimiser.step(*_gradients(features[rows], labels[:, rows], optimiser.parameters))
-        score = _score(
-            features[validate], labels[:, validate], optimiser.parameters, training.stop_on
-        )
+            optimiser.step(*_gradients(*data(rows), optimiser.parameters))
+        score = _score(*data(validate), optimiser.parameters, training.stop_on)
         improved = score > best_score[active]
         # scikit-learn's tolerance: an improvement below it does not buy more patience.
         enough = score > best_score[active] + 1e-4
