@@ -1,5 +1,6 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator."""
 
+from .ball_ranks import ColtTraining
 from .base_space import FlowNull, fit_flow_null
 from .classifiers import Training
 from .conformal import conformal_c2st
@@ -7,28 +8,43 @@ from .coverage import tarp
 from .density_ranks import hpd
 from .discriminative import discriminative_calibration
 from .local_classifier import LC2ST, fit_lc2st, lc2st
+from .local_coverage import local_hpd
+from .localization import Localization, colt, localize
+from .methods import METHODS, NOTES
 from .posteriors import Posterior
 from .ranks import sbc
 from .recognise import as_posterior
+from .report import Report, validate
 from .result import ValidationResult
+from .score_ranks import score_rank
 from .stored_samples import PerObservation
 from .two_sample import c2st
 
 __all__ = [
     "LC2ST",
+    "METHODS",
+    "NOTES",
+    "ColtTraining",
     "FlowNull",
+    "Localization",
     "PerObservation",
     "Posterior",
+    "Report",
     "Training",
     "ValidationResult",
     "as_posterior",
     "c2st",
+    "colt",
     "conformal_c2st",
     "discriminative_calibration",
     "fit_flow_null",
     "fit_lc2st",
     "hpd",
     "lc2st",
+    "local_hpd",
+    "localize",
     "sbc",
+    "score_rank",
     "tarp",
+    "validate",
 ]

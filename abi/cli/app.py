@@ -18,7 +18,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
-    from . import fit  # noqa: F401 - importing a command registers it
+    from . import fit, validate  # noqa: F401 - importing a command registers it
 
     try:
         app()
