@@ -8,8 +8,9 @@ import torch
 from torch.distributions import Independent, MultivariateNormal, Normal
 
 from simulators import GaussianLinear, sample_joint
-from simulators.random import child_seed, isolated_rng
+from simulators.random import isolated_rng
 from validation import PerObservation, as_posterior, sbc
+from validation.seeds import part_seed
 
 X = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
 
@@ -192,6 +193,6 @@ def test_sbi_ranks_agree_with_ours_on_the_same_draws() -> None:
     theta, x = sample_joint(task, 40, seed=0)
     q = as_posterior(lambda x: Normal(x / 2, 0.5**0.5))
     result = sbc(q, theta, x, num_samples=50, seed=5)
-    samples = q.sample(50, x, child_seed(child_seed(5, 0), 0))
+    samples = q.sample(50, x, part_seed(part_seed(5, 0), 0))
     theirs = run_sbc(theta, x, samples, "marginals", show_progress_bar=False)
     assert np.array_equal(result.details["counts"].numpy(), theirs.numpy())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch.distributions import Normal
 
 from simulators import GaussianLinear, sample_joint
+from simulators.random import child_seed, torch_generator
 from validation import ValidationResult, hpd, sbc, tarp
 from validation.uniformity import holm, ks_uniform, permutation_p, randomised_ranks
 
@@ -177,3 +178,16 @@ def test_a_result_is_frozen_and_its_dictionary_is_json() -> None:
 def test_the_level_of_a_test_must_be_a_probability() -> None:
     with pytest.raises(ValueError, match=r"got 5\.0"):
         ValidationResult("sbc", 0.0, 1.0, 0).reject(5.0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_data_drawn_from_the_same_seed_do_not_meet_the_tests_own_stream(name: str) -> None:
+    # With shared children of one seed, TARP's reference points were the true parameters.
+    for seed in range(3):
+        for key in range(4):
+            generator = torch_generator(child_seed(seed, key))
+            theta = torch.rand(200, 2, generator=generator)
+            x = torch.zeros(200, 1)
+            q = lambda num, x: torch.rand(num, len(x), 2)  # noqa: E731
+            # 36 tests at 1e-5 each.
+            assert METHODS[name](q, theta, x, num_samples=20, seed=seed).p_value > 1e-5

@@ -8,10 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from simulators.random import child_seed, isolated_rng, torch_generator
+from simulators.random import isolated_rng, torch_generator
 
 from .classifiers import feature_scaling
 from .divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from .seeds import part_seed
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def fit_ball_networks(
     weights = [*point.parameters(), *(embedding.parameters() if embedding is not None else ())]
     optimiser = torch.optim.Adam(weights, lr=training.learning_rate)
     measure = sinkhorn_to_uniform if training.divergence == "sinkhorn" else wasserstein_to_uniform
-    generator = torch_generator(child_seed(seed, 1))
+    generator = torch_generator(part_seed(seed, 1))
     for _ in range(training.epochs):
         rows = torch.randperm(len(x), generator=generator)[: training.anchors_per_epoch]
         some = torch.randperm(len(samples), generator=generator)[: training.draws_per_epoch]

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .classifiers import Classifiers, Training, feature_scaling, fit_classifiers
 from .posteriors import as_matrix
+from .seeds import part_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ def fit_flow_null(
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     x = as_matrix(x, "x")
     training = training or paper_training(theta_dim)
-    generator = torch_generator(child_seed(seed, 3))
+    generator = torch_generator(part_seed(seed, 3))
     shell = FlowNull((), x, theta_dim, num_nulls, num_ensemble, training, seed)
     folds = []
     for k, rows in enumerate(training_folds(len(x), num_folds, seed)):
@@ -79,7 +80,7 @@ def fit_base_networks(z: Tensor, null: FlowNull, rows: Tensor, fold: int) -> Cla
         training=null.training,
         num_inits=null.num_ensemble,
         scaling=(torch.cat([origin, shift]), torch.cat([origin + 1, scale])),
-        seed=child_seed(null.seed, 2, fold),
+        seed=part_seed(null.seed, 2, fold),
     )
 
 
@@ -93,7 +94,7 @@ def training_folds(rows: int, num_folds: int, seed: int) -> list[Tensor]:
     """Training rows of each fold; all rows where there is one."""
     if num_folds == 1:
         return [torch.arange(rows)]
-    order = torch.randperm(rows, generator=torch_generator(child_seed(seed, 6)))
+    order = torch.randperm(rows, generator=torch_generator(part_seed(seed, 6)))
     parts = order.tensor_split(num_folds)
     return [torch.cat([p for j, p in enumerate(parts) if j != k]) for k in range(num_folds)]
 

@@ -22,7 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
+
+from .seeds import part_seed
 
 _ROWS_AT_ONCE = 2_000
 
@@ -106,9 +108,9 @@ def fit_classifiers(
     scaled = (features - shift) / scale
     learn, validate = _split(features.shape[-2], groups, training.validation_fraction, seed)
     layers = (features.shape[-1], *training.hidden, targets.shape[-1])
-    first = _initial(layers, num_inits, child_seed(seed, 1))
+    first = _initial(layers, num_inits, part_seed(seed, 1))
     start = [value[torch.arange(len(targets)) % num_inits].clone() for value in first]
-    batches = _minibatches(learn, training, child_seed(seed, 2))
+    batches = _minibatches(learn, training, part_seed(seed, 2))
     trained = _train(scaled, targets.float(), start, batches, validate, training)
     half = len(trained) // 2
     return Classifiers(tuple(trained[:half]), tuple(trained[half:]), shift, scale)
@@ -244,7 +246,7 @@ def _split(rows: int, groups: Tensor | None, fraction: float, seed: int) -> tupl
             f"a classifier needs at least 3 independent training rows; got {len(names)}. Draw more "
             "pairs with simulators.sample_joint, or give the training part a larger share."
         )
-    order = names[torch.randperm(len(names), generator=torch_generator(child_seed(seed, 0)))]
+    order = names[torch.randperm(len(names), generator=torch_generator(part_seed(seed, 0)))]
     validating = torch.isin(groups, order[:held])
     return (~validating).nonzero()[:, 0], validating.nonzero()[:, 0]
 

@@ -22,12 +22,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .classifiers import Training
 from .draws import JointDraws, checked_pairs, joint_draws, split_rows
 from .result import ValidationResult
 from .scores import Score, apply_score, fit_score, is_estimator
+from .seeds import part_seed
 from .uniformity import ks_uniform, permutation_p
 
 
@@ -85,12 +86,12 @@ def conformal_c2st(
             "`num_calibration` and `num_permutations` must be at least 1; "
             f"got {num_calibration} and {num_permutations}."
         )
-    draws = joint_draws(q, theta, x, 1, child_seed(seed, 0), minimum=20)
+    draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=20)
     chosen, held = _score_and_rest(draws, score, train_fraction, training, seed)
     details: dict[str, Any] = {"num_train": len(draws.theta) - len(held.theta)}
     if variant == "uniform" and fresh is not None:
         return _uniform_fresh(chosen, held, fresh, num_calibration, details, seed)
-    test, calibration = split_rows(len(held.theta), 0.5, child_seed(seed, 3))
+    test, calibration = split_rows(len(held.theta), 0.5, part_seed(seed, 3))
     pooled = torch.cat(
         [
             apply_score(chosen, held.theta[calibration], held.x[calibration]),
@@ -118,8 +119,8 @@ def _score_and_rest(
                 f"got {type(score).__name__}."
             )
         return score, draws
-    train, held = split_rows(len(draws.theta), train_fraction, child_seed(seed, 1))
-    fitted = fit_score(draws.rows(train), score, training, child_seed(seed, 2))
+    train, held = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
+    fitted = fit_score(draws.rows(train), score, training, part_seed(seed, 2))
     return fitted, draws.rows(held)
 
 
@@ -133,10 +134,10 @@ def _uniform_fresh(
 ) -> ValidationResult:
     """Every test point against its own new draws from p: exact as the paper has it."""
     needed = num_calibration * len(held.theta)
-    theta, x = checked_pairs(*fresh(needed, seed=child_seed(seed, 4)), needed)
+    theta, x = checked_pairs(*fresh(needed, seed=part_seed(seed, 4)), needed)
     calibration = apply_score(score, theta, x).reshape(num_calibration, -1)
     test = apply_score(score, held.samples[0], held.x)
-    ranks = _ranks(test, calibration, torch_generator(child_seed(seed, 5)), own=True)
+    ranks = _ranks(test, calibration, torch_generator(part_seed(seed, 5)), own=True)
     distance, p_value = ks_uniform(ranks)
     details |= {
         "num_test": len(test),
@@ -155,7 +156,7 @@ def _by_permutation(
     seed: int,
 ) -> ValidationResult:
     """Statistic of scores whose first ``num_p`` are p's, against random relabellings of them."""
-    generator = torch_generator(child_seed(seed, 5))
+    generator = torch_generator(part_seed(seed, 5))
 
     def statistic(scores: Tensor) -> tuple[float, Tensor]:
         return _statistic(scores[:num_p], scores[num_p:], num_calibration, generator)

@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .draws import JointDraws, joint_draws
 from .result import ValidationResult
+from .seeds import part_seed
 from .uniformity import ks_uniform, randomised_ranks
 
 
@@ -52,11 +53,11 @@ def tarp(
     Source: Lemos, Coogan, Hezaveh & Perreault-Levasseur (2023), "Sampling-based accuracy testing of
     posterior estimators for general inference", Algorithm 2.
     """
-    draws = joint_draws(q, theta, x, num_samples, child_seed(seed, 0))
+    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
     low, high = _box(draws)
     width = torch.where(high > low, high - low, torch.ones_like(low))
     if references is None:
-        generator = torch_generator(child_seed(seed, 1))
+        generator = torch_generator(part_seed(seed, 1))
         references = low + width * torch.rand(draws.theta.shape, generator=generator)
     elif references.shape != draws.theta.shape:
         raise ValueError(
@@ -65,7 +66,7 @@ def tarp(
         )
     truth = torch.linalg.vector_norm((draws.theta - references) / width, dim=-1)
     others = torch.linalg.vector_norm((draws.samples - references) / width, dim=-1)
-    ranks = randomised_ranks(truth, others, child_seed(seed, 2))
+    ranks = randomised_ranks(truth, others, part_seed(seed, 2))
     distance, p_value = ks_uniform(ranks)
     return ValidationResult(
         "tarp", distance, p_value, seed, details={"ranks": ranks, "num_samples": num_samples}

@@ -14,11 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed
-
 from .draws import JointDraws, joint_draws
 from .recognise import as_posterior
 from .result import ValidationResult
+from .seeds import part_seed
 from .uniformity import ks_uniform, randomised_ranks
 
 
@@ -50,13 +49,13 @@ def hpd(
 def hpd_ranks(q: Any, theta: Tensor, x: Tensor, num_samples: int, seed: int) -> tuple[Tensor, str]:
     """HPD ranks (N,) and the name of the density that ordered the draws."""
     posterior = as_posterior(q)
-    draws = joint_draws(posterior, theta, x, num_samples, child_seed(seed, 0))
+    draws = joint_draws(posterior, theta, x, num_samples, part_seed(seed, 0))
     score = _own_density(posterior, draws)
     density = "q.log_prob"
     if score is None:
         score, density = _neighbour_density(draws), "nearest neighbours among half of the draws"
     truth, others = score
-    return randomised_ranks(truth, others, child_seed(seed, 1)), density
+    return randomised_ranks(truth, others, part_seed(seed, 1)), density
 
 
 def _own_density(posterior: Any, draws: JointDraws) -> tuple[Tensor, Tensor] | None:

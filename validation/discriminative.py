@@ -18,12 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .classifiers import Training
 from .draws import joint_draws, split_rows
 from .result import ValidationResult
 from .scores import apply_score, fit_score
+from .seeds import part_seed
 from .uniformity import permutation_p
 
 
@@ -63,9 +64,9 @@ def discriminative_calibration(
     """
     if null not in ("rows", "labels"):
         raise ValueError(f"`null` must be 'rows' or 'labels'; got {null!r}.")
-    draws = joint_draws(q, theta, x, num_samples, child_seed(seed, 0), minimum=20)
-    train, test = split_rows(len(draws.theta), train_fraction, child_seed(seed, 1))
-    score = fit_score(draws.rows(train), classifier, training, child_seed(seed, 2))
+    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0), minimum=20)
+    train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
+    score = fit_score(draws.rows(train), classifier, training, part_seed(seed, 2))
     held = draws.rows(test)
     candidates = torch.cat([held.theta[None], held.samples])
     logits = apply_score(
@@ -74,7 +75,7 @@ def discriminative_calibration(
     gain = functional.logsigmoid(logits), functional.logsigmoid(-logits)
     truth = torch.zeros(logits.shape, dtype=torch.bool)
     truth[0] = True
-    generator = torch_generator(child_seed(seed, 3))
+    generator = torch_generator(part_seed(seed, 3))
     relabel = _random_column if null == "rows" else _random_labels
     values = torch.stack(
         [_divergence(*gain, relabel(truth, generator)) for _ in range(num_permutations)]

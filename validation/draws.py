@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .posteriors import as_matrix
 from .recognise import as_posterior
+from .seeds import part_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ def joint_draws(
     if num_samples < 1:
         raise ValueError(f"`num_samples` must be at least 1; got {num_samples}.")
     theta, x = checked_pairs(theta, x, minimum)
-    samples = as_posterior(q).sample(num_samples, x, child_seed(seed, 0))
+    samples = as_posterior(q).sample(num_samples, x, part_seed(seed, 0))
     return JointDraws(theta, x, checked_draws(samples, theta.shape[1]))
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .base_space import (
     FlowNull,
@@ -42,6 +42,7 @@ from .local_result import local_result
 from .posteriors import as_matrix
 from .recognise import as_posterior
 from .result import ValidationResult
+from .seeds import part_seed
 from .two_sample import swapped_labels
 
 _MINIMUM = 20
@@ -94,10 +95,10 @@ class LC2ST:
         """Draws at which the classifiers are read, (N_v, m, d)."""
         if self.null is not None:
             shape = (num_samples, 1, self.theta_dim)
-            generator = torch_generator(child_seed(self.seed, 10))
+            generator = torch_generator(part_seed(self.seed, 10))
             return torch.randn(shape, generator=generator).expand(-1, len(x_o), -1)
         if theta_o is None:
-            samples = as_posterior(self.q).sample(num_samples, x_o, child_seed(self.seed, 10))
+            samples = as_posterior(self.q).sample(num_samples, x_o, part_seed(self.seed, 10))
             return checked_draws(samples, self.theta_dim)
         given = theta_o[:, None] if theta_o.ndim == 2 else theta_o
         if given.ndim != 3 or given.shape[1] != len(x_o):
@@ -171,15 +172,15 @@ def fit_lc2st(
         return _fit_flow(posterior, theta, x, null)
     if labels not in ("pairs", "pooled"):
         raise ValueError(f"`labels` must be 'pairs' or 'pooled'; got {labels!r}.")
-    draws = joint_draws(posterior, theta, x, 1, child_seed(seed, 0), _MINIMUM)
+    draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), _MINIMUM)
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])
     folds = []
     for k, rows in enumerate(training_folds(len(x), num_folds, seed)):
         pairs = [torch.cat([t[rows], x[rows]], dim=1) for t in (draws.samples[0], theta)]
-        swapped = swapped_labels(len(rows), num_nulls, child_seed(seed, 1, k))
+        swapped = swapped_labels(len(rows), num_nulls, part_seed(seed, 1, k))
         if labels == "pooled":
-            swapped = _pooled(swapped, child_seed(seed, 1, k))
+            swapped = _pooled(swapped, part_seed(seed, 1, k))
         folds.append(
             fit_classifiers(
                 torch.cat(pairs),
@@ -187,7 +188,7 @@ def fit_lc2st(
                 groups=torch.arange(len(rows)).repeat(2),
                 training=training,
                 num_inits=num_ensemble,
-                seed=child_seed(seed, 2, k),
+                seed=part_seed(seed, 2, k),
             )
         )
     return LC2ST(posterior, tuple(folds), theta.shape[1], x.shape[1], num_ensemble, seed)
@@ -237,7 +238,7 @@ def held_out(
         raise ValueError(
             f"`num_x_o` must leave at least {_MINIMUM} of the {len(x)} pairs; got {num_x_o}."
         )
-    order = torch.randperm(len(x), generator=torch_generator(child_seed(seed, 4)))
+    order = torch.randperm(len(x), generator=torch_generator(part_seed(seed, 4)))
     kept, held = order[num_x_o:].sort().values, order[:num_x_o].sort().values
     return (theta[kept], x[kept]), x[held]
 
@@ -253,7 +254,7 @@ def _fit_flow(posterior: Any, theta: Tensor, x: Tensor, null: FlowNull) -> LC2ST
     if not hasattr(posterior, "to_base"):
         raise ValueError("`flow` needs a posterior with to_base(theta, x), such as a zuko flow.")
     z = checked_draws(posterior.to_base(theta, x)[None], theta.shape[1])[0]
-    noise = torch.randn(z.shape, generator=torch_generator(child_seed(null.seed, 5)))
+    noise = torch.randn(z.shape, generator=torch_generator(part_seed(null.seed, 5)))
     folds = [
         fit_base_networks(torch.cat([noise[rows], z[rows]])[None], null, rows, k)
         for k, rows in enumerate(training_folds(len(x), len(null.folds), null.seed))
@@ -264,6 +265,6 @@ def _fit_flow(posterior: Any, theta: Tensor, x: Tensor, null: FlowNull) -> LC2ST
 
 def _pooled(labels: Tensor, seed: int) -> Tensor:
     """Row 0 as it is, the labels of the others permuted over all rows."""
-    generator = torch_generator(child_seed(seed, 0))
+    generator = torch_generator(part_seed(seed, 0))
     order = torch.rand(labels[1:].shape, generator=generator).argsort(dim=1)
     return torch.cat([labels[:1], labels[0][order]])

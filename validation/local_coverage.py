@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .base_space import check_counts
 from .classifiers import Training, fit_classifiers
@@ -26,6 +26,7 @@ from .local_result import max_t_result
 from .posteriors import as_matrix
 from .recognise import as_posterior
 from .result import ValidationResult
+from .seeds import part_seed
 
 _LEVELS = 11
 
@@ -81,11 +82,11 @@ def local_hpd(
             f"got shape {tuple(rows.shape)}."
         )
     levels = torch.linspace(0, 1, _LEVELS + 2, dtype=torch.float64)[1:-1]
-    generator = torch_generator(child_seed(seed, 2))
+    generator = torch_generator(part_seed(seed, 2))
     uniform = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)
     labels = torch.cat([ranks[None], uniform])[..., None] <= levels
     networks = fit_classifiers(
-        x, labels, training=training or Training((32, 32)), seed=child_seed(seed, 3)
+        x, labels, training=training or Training((32, 32)), seed=part_seed(seed, 3)
     )
     coverage = networks.probabilities(rows).double()
     values = (coverage - levels).square().mean(dim=2)

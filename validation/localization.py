@@ -31,13 +31,13 @@ import torch
 from torch import Tensor
 
 from simulators.base import as_observation
-from simulators.random import child_seed
 
 from .ball_ranks import BallNetworks, ColtTraining, fit_ball_networks
 from .draws import checked_draws, joint_draws, split_rows
 from .frames import frame_of
 from .recognise import as_posterior
 from .result import ValidationResult
+from .seeds import part_seed
 from .uniformity import ks_uniform, randomised_ranks
 
 
@@ -76,7 +76,7 @@ class Localizer:
         """Point and radius at one observation x (p,)."""
         row = as_observation(x, len(self.networks.x_shift))[None]
         drawn = as_posterior(self.q).sample(
-            self.num_moments + self.num_samples, row, child_seed(self.seed, 20)
+            self.num_moments + self.num_samples, row, part_seed(self.seed, 20)
         )
         drawn = checked_draws(drawn, self.theta_dim)
         frame = frame_of(drawn[: self.num_moments])
@@ -131,20 +131,20 @@ def colt(
     width = int(torch.as_tensor(theta).shape[-1])
     # Enough for a covariance of d columns; they are not ranked, so the frame is fair.
     num_moments = max(50, 10 * width) if training.whiten else 0
-    draws = joint_draws(posterior, theta, x, num_samples + num_moments, child_seed(seed, 0), 20)
+    draws = joint_draws(posterior, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
     frame = frame_of(draws.samples[:num_moments])
     truth = frame.whitened(draws.theta[None])[0]
     others = frame.whitened(draws.samples[num_moments:])
-    train, test = split_rows(len(draws.x), train_fraction, child_seed(seed, 1))
+    train, test = split_rows(len(draws.x), train_fraction, part_seed(seed, 1))
     networks = fit_ball_networks(
         truth[train],
         others[:, train],
         draws.x[train],
         embed=embedding == "full",
         training=training,
-        seed=child_seed(seed, 2),
+        seed=part_seed(seed, 2),
     )
-    ranks = _test_ranks(networks, truth[test], others[:, test], draws.x[test], child_seed(seed, 3))
+    ranks = _test_ranks(networks, truth[test], others[:, test], draws.x[test], part_seed(seed, 3))
     distance, p_value = ks_uniform(ranks)
     q_mass, p_mass = _largest_gap(ranks)
     details = {

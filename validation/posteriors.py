@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, isolated_rng
+from simulators.random import isolated_rng
+
+from .seeds import part_seed
 
 
 @runtime_checkable
@@ -66,7 +68,7 @@ class BatchedPosterior:
         parts = []
         with progress_bar(len(batches), f"sampling {self.name}", self.progress) as advance:
             for k, (start, stop) in enumerate(batches):
-                with isolated_rng(child_seed(seed, k)), torch.no_grad():
+                with isolated_rng(part_seed(seed, k)), torch.no_grad():
                     drawn = self.draw(num_samples, x[start:stop])
                 parts.append(check_samples(drawn, num_samples, stop - start, self.name))
                 advance()

@@ -12,10 +12,9 @@ from typing import Any
 
 from torch import Tensor
 
-from simulators.random import child_seed
-
 from .draws import joint_draws
 from .result import ValidationResult
+from .seeds import part_seed
 from .uniformity import bonferroni, ks_uniform, randomised_ranks
 
 
@@ -41,8 +40,8 @@ def sbc(
     Source: Talts, Betancourt, Simpson, Vehtari & Gelman (2018), "Validating Bayesian inference
     algorithms with simulation-based calibration", Algorithm 1.
     """
-    draws = joint_draws(q, theta, x, num_samples, child_seed(seed, 0))
-    ranks = randomised_ranks(draws.theta, draws.samples, child_seed(seed, 1))
+    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
+    ranks = randomised_ranks(draws.theta, draws.samples, part_seed(seed, 1))
     tests = [ks_uniform(column) for column in ranks.T]
     return ValidationResult(
         method="sbc",

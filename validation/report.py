@@ -10,13 +10,12 @@ from typing import Any
 
 from torch import Tensor
 
-from simulators.random import child_seed
-
 from .draws import checked_draws, checked_pairs
 from .methods import METHODS, NOTES
 from .posteriors import as_matrix, progress_bar
 from .recognise import as_posterior
 from .result import ValidationResult
+from .seeds import part_seed
 from .stored_samples import StoredSamples
 from .uniformity import holm
 
@@ -183,7 +182,7 @@ def _shared(
     if isinstance(posterior, StoredSamples):
         needed = min(needed, len(posterior.samples))
         num_samples = min(num_samples, max(1, needed - max(50, 10 * theta.shape[1])))
-    drawn = checked_draws(posterior.sample(needed, x, child_seed(seed, 100)), theta.shape[1])
+    drawn = checked_draws(posterior.sample(needed, x, part_seed(seed, 100)), theta.shape[1])
     return SharedDraws(posterior, StoredSamples(as_matrix(x, "x"), drawn)), num_samples
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .classifiers import Training, feature_scaling
 from .draws import JointDraws, joint_draws, split_rows
@@ -32,6 +32,7 @@ from .local_result import max_t_result
 from .posteriors import as_matrix
 from .result import ValidationResult
 from .scores import Score, apply_score, fit_score, is_estimator
+from .seeds import part_seed
 from .uniformity import randomised_ranks
 
 
@@ -72,20 +73,20 @@ def score_rank(
         ``statistics``, ``p_values`` and ``p_values_adjusted``.
     """
     num_drawn = max(num_samples, num_train_draws)
-    draws = joint_draws(q, theta, x, num_drawn, child_seed(seed, 0), minimum=20)
+    draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=20)
     fixed = score is not None and not is_estimator(score)
     held = draws
     if not fixed:
-        train, test = split_rows(len(draws.theta), train_fraction, child_seed(seed, 1))
+        train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
         known = draws.rows(train)
         known = JointDraws(known.theta, known.x, known.samples[:num_train_draws])
-        score = fit_score(known, score, training, child_seed(seed, 2))
+        score = fit_score(known, score, training, part_seed(seed, 2))
         held = draws.rows(test)
-    ranks = _ranks(score, held, num_samples, child_seed(seed, 3))
+    ranks = _ranks(score, held, num_samples, part_seed(seed, 3))
     weights = torch.ones(1, len(ranks), dtype=torch.float64)
     if x_o is not None:
         weights = _weights(held.x, _as_rows(x_o, held.x.shape[1]), num_neighbours)
-    generator = torch_generator(child_seed(seed, 4))
+    generator = torch_generator(part_seed(seed, 4))
     null = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)
     scale = 12**0.5 / torch.linalg.vector_norm(weights, dim=1)
     values = (torch.cat([ranks[None], null]) - 0.5) @ weights.T * scale

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, isolated_rng
+from simulators.random import isolated_rng
 
 from .classifiers import Training, fit_classifiers
 from .draws import JointDraws
+from .seeds import part_seed
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -81,7 +82,7 @@ def apply_score(score: Score, theta: Tensor, x: Tensor) -> Tensor:
 
 
 def _fit_sklearn(classifier: Any, features: Tensor, labels: Tensor, seed: int) -> Score:
-    with isolated_rng(child_seed(seed, 0)):
+    with isolated_rng(part_seed(seed, 0)):
         from sklearn.base import clone
 
         fitted = clone(classifier)

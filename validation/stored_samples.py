@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, isolated_rng, torch_generator
+from simulators.random import isolated_rng, torch_generator
 
 from .posteriors import as_matrix, progress_bar
+from .seeds import part_seed
 
 Layout = Literal["samples_first", "observations_first"]
 
@@ -78,7 +79,7 @@ class WeightedSamples:
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) from the weighted particles of each row of x."""
         rows = self.stored.rows_of(as_matrix(x, "x"))
-        generator = torch_generator(child_seed(seed, 0))
+        generator = torch_generator(part_seed(seed, 0))
         chosen = torch.multinomial(self.weights[:, rows].T, num_samples, True, generator=generator)
         return self.stored.samples[chosen.T, rows]
 
@@ -160,7 +161,7 @@ class PerObservation:
         columns = []
         with progress_bar(len(x), "fitting each observation", self.progress) as advance:
             for i, x_o in enumerate(x):
-                columns.append(self._draws(x_o, num_samples, child_seed(seed, i), i))
+                columns.append(self._draws(x_o, num_samples, part_seed(seed, i), i))
                 advance()
         return torch.stack(columns, dim=1)
 
@@ -180,7 +181,7 @@ class PerObservation:
                 f"`fit` must give draws of shape (L, d) for one observation; row {row} gave "
                 f"{tuple(values.shape)}."
             )
-        generator = torch_generator(child_seed(seed, 1))
+        generator = torch_generator(part_seed(seed, 1))
         if weights is not None:
             weight = check_weights(torch.as_tensor(weights).float().reshape(-1), (len(values),))
             return values[torch.multinomial(weight, num_samples, True, generator=generator)]

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from simulators.base import as_observation
-from simulators.random import child_seed, torch_generator
+from simulators.random import torch_generator
 
 from .classifiers import Training, fit_classifiers
 from .draws import JointDraws, checked_draws, checked_pairs, joint_draws, split_rows
@@ -27,6 +27,7 @@ from .posteriors import as_matrix
 from .recognise import as_posterior
 from .result import ValidationResult
 from .scores import apply_score, fit_score, labelled_pairs
+from .seeds import part_seed
 from .uniformity import permutation_p
 
 
@@ -73,8 +74,8 @@ def c2st(
     if x_o is not None:
         draws = _oracle_draws(q, x, x_o, reference, seed)
     else:
-        draws = joint_draws(q, theta, x, 1, child_seed(seed, 0), minimum=20)
-    train, test = split_rows(len(draws.theta), train_fraction, child_seed(seed, 1))
+        draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=20)
+    train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
     details = {
         "num_train": len(train),
         "num_test": len(test),
@@ -84,9 +85,9 @@ def c2st(
         if classifier is not None:
             raise ValueError("`classifier` works with statistic='accuracy'; the nulls need ours.")
         return _mse(draws, train, test, num_nulls, training, details, seed)
-    score = fit_score(draws.rows(train), classifier, training, child_seed(seed, 2))
+    score = fit_score(draws.rows(train), classifier, training, part_seed(seed, 2))
     if x_o is None:
-        first, second = split_rows(len(test), 0.5, child_seed(seed, 3))
+        first, second = split_rows(len(test), 0.5, part_seed(seed, 3))
         from_p, from_q = test[first], test[second]
     else:
         from_p = from_q = test
@@ -107,7 +108,7 @@ def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointD
     truth = as_matrix(reference, "reference")
     checked_pairs(truth, torch.zeros(len(truth), 1), 20)
     row = as_observation(x_o, as_matrix(x, "x").shape[1])[None]
-    samples = as_posterior(q).sample(len(truth), row, child_seed(seed, 0))
+    samples = as_posterior(q).sample(len(truth), row, part_seed(seed, 0))
     samples = checked_draws(samples, truth.shape[1])[:, 0]
     return JointDraws(truth, torch.empty(len(truth), 0), samples[None])
 
@@ -136,9 +137,9 @@ def _mse(
     seed: int,
 ) -> ValidationResult:
     features, _, groups = labelled_pairs(draws.rows(train))
-    labels = swapped_labels(len(train), num_nulls, child_seed(seed, 4))
+    labels = swapped_labels(len(train), num_nulls, part_seed(seed, 4))
     networks = fit_classifiers(
-        features, labels, groups=groups, training=training, seed=child_seed(seed, 2)
+        features, labels, groups=groups, training=training, seed=part_seed(seed, 2)
     )
     probabilities = networks.probabilities(labelled_pairs(draws.rows(test))[0])
     values = (probabilities - 0.5).square().mean(dim=1)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .app import app
-from .loading import load_array, load_object
+from .loading import load_array, load_instance
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
 
@@ -80,7 +80,7 @@ def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> An
     if (spec is None) == (samples is None):
         raise ValueError("`--posterior` or `--samples` must be given, and not both.")
     if samples is None:
-        return as_posterior(load_object(str(spec), "--posterior"), progress=True)
+        return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
     parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]
     weights = load_array(samples, "--samples", "weights") if _holds(samples, "weights") else None
     return as_posterior(tuple(parts), layout=layout, weights=weights)  # type: ignore[arg-type]
