@@ -29,7 +29,7 @@ from validation import PerObservation, Report, as_posterior, sbc, validate
 QUICK = "--quick" in sys.argv
 NUM_SIMULATIONS = 500 if QUICK else 2_000
 NUM_PAIRS = 200 if QUICK else 400
-NUM_PAIRS_SLOW = 24 if QUICK else 60  # a fit or a chain for each
+NUM_PAIRS_SLOW = 24 if QUICK else 40  # a fit or a chain for each
 METHODS = ["sbc", "tarp", "hpd", "c2st", "conformal_c2st", "score_rank"]
 SEED = 1
 PRIOR = Independent(Uniform(-torch.ones(2), torch.ones(2)), 1)
@@ -86,12 +86,12 @@ def train_npe(theta: Tensor, x: Tensor) -> Any:
 def train_nle(theta: Tensor, x: Tensor) -> Any:
     from sbi.inference import NLE
 
-    inference = NLE(PRIOR, density_estimator="nsf", show_progress_bars=False)
+    inference = NLE(PRIOR, density_estimator="maf", show_progress_bars=False)
     inference.append_simulations(theta, x).train(max_num_epochs=20 if QUICK else 200)
     return inference.build_posterior(
         sample_with="mcmc",
         mcmc_method="slice_np_vectorized",
-        mcmc_parameters={"num_chains": 20, "thin": 5, "warmup_steps": 50},
+        mcmc_parameters={"num_chains": 10, "thin": 2, "warmup_steps": 30},
     )
 
 

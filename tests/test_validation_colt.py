@@ -14,7 +14,6 @@ from torch.distributions import Normal
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
 from validation import (
-    METHODS,
     ColtTraining,
     Training,
     as_posterior,
@@ -161,24 +160,6 @@ def test_one_draw_ties_and_constant_columns_give_valid_p_values(name: str) -> No
             **({"num_samples": num_samples} | keywords),
         )
         assert 1e-4 < result.p_value <= 1.0
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_repeats_itself_and_refuses_bad_input(name: str) -> None:
-    theta, x = sample_joint(TASK, 40, 5)
-    keywords = {"lc2st": {"num_nulls": 3, "training": QUICK}, "colt": {"training": BALLS}}.get(
-        name, {}
-    )
-    if name == "colt_identity":
-        keywords = {"training": BALLS}
-    run = partial(METHODS[name], exact, **keywords)
-    assert run(theta, x, seed=1).p_value == run(theta, x, seed=1).p_value
-    with pytest.raises(ValueError, match="39 and 40 rows"):
-        run(theta[:-1], x)
-    with pytest.raises(ValueError, match="1 of 40 rows hold NaN"):
-        run(theta, torch.cat([x[:-1], torch.full((1, 2), float("nan"))]))
-    with pytest.raises(ValueError, match="its draws have 3"):
-        METHODS[name](lambda num, x: torch.zeros(num, len(x), 3), theta, x)
 
 
 def test_validate_shares_draws_and_adjusts_p_values() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
-from torch.distributions import Independent, MultivariateNormal, Normal
+from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
-from validation import PerObservation, as_posterior, sbc
+from validation import PerObservation, as_posterior, fit_lc2st, sbc, validate
 from validation.seeds import part_seed
 
 X = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
@@ -31,6 +33,13 @@ class _OneObservation:
         return torch.zeros(*shape, 2) + (0.0 if x is None else x)
 
 
+class _NoSeed:
+    """Our layout, drawing from the global stream."""
+
+    def sample(self, num_samples: int, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.randn(num_samples, *x.shape)
+
+
 def _zuko() -> object:
     zuko = pytest.importorskip("zuko")
     with torch.random.fork_rng():
@@ -42,6 +51,7 @@ POSTERIORS = {
     "callable of samples": lambda: as_posterior(_normal),
     "callable of a distribution": lambda: as_posterior(lambda x: Normal(x, 1.0)),
     "torch module": lambda: as_posterior(_Module()),
+    "sample(num_samples, x)": lambda: as_posterior(_NoSeed()),
     "zuko flow": lambda: as_posterior(_zuko()),
     "sample(shape, x=)": lambda: as_posterior(_OneObservation()),
     "observations first": lambda: as_posterior(
@@ -196,3 +206,49 @@ def test_sbi_ranks_agree_with_ours_on_the_same_draws() -> None:
     samples = q.sample(50, x, part_seed(part_seed(5, 0), 0))
     theirs = run_sbc(theta, x, samples, "marginals", show_progress_bar=False)
     assert np.array_equal(result.details["counts"].numpy(), theirs.numpy())
+
+
+@pytest.fixture(scope="module")
+def sbi_npe() -> tuple[object, object]:
+    """A barely trained NPE of sbi on two moons' dimensions: posterior and estimator."""
+    pytest.importorskip("sbi")
+    with isolated_rng(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sbi.inference import NPE
+
+        prior = Independent(Uniform(-3 * torch.ones(2), 3 * torch.ones(2)), 1)
+        theta = prior.sample((100,))
+        inference = NPE(prior, density_estimator="maf", show_progress_bars=False)
+        inference.append_simulations(theta, theta + 0.3 * torch.randn(100, 2))
+        estimator = inference.train(max_num_epochs=5)
+        return inference.build_posterior(estimator), estimator
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sbi_posteriors_and_estimators_are_sampled_scored_and_inverted(
+    sbi_npe: tuple[object, object],
+) -> None:
+    x = X.clamp(-1, 1)
+    for obj in sbi_npe:
+        q = as_posterior(obj)
+        drawn = q.sample(6, x, 1)
+        assert drawn.shape == (6, 7, 2)
+        assert torch.equal(drawn, q.sample(6, x, 1))
+        density = q.log_prob(drawn, x)
+        assert density.shape == (6, 7)
+        z = q.to_base(drawn[0], x)
+        assert z.shape == (7, 2)
+    posterior, estimator = (as_posterior(obj) for obj in sbi_npe)
+    # Inside the prior the two densities differ by a constant for each x, here zero.
+    inside = drawn.clamp(-2.9, 2.9)
+    assert torch.allclose(posterior.log_prob(inside, x), estimator.log_prob(inside, x), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_posterior_of_sbi_is_validated_from_end_to_end(sbi_npe: tuple[object, object]) -> None:
+    generator = torch.Generator().manual_seed(3)
+    theta = 6 * torch.rand(60, 2, generator=generator) - 3
+    x = theta + 0.3 * torch.randn(60, 2, generator=generator)
+    report = validate(sbi_npe[0], theta, x, ["sbc", "hpd"], num_samples=50)
+    assert report.results[1].details["density"] == "q.log_prob"
+    assert fit_lc2st(sbi_npe[1], theta, x, flow=True, num_nulls=3).test(x[0]).p_value > 0

@@ -49,8 +49,8 @@ def discriminative_calibration(
         x: their observations, (N, p).
         num_samples: K, draws of q an observation.
         null: ``"rows"`` picks one of the K + 1 columns of each row as the truth, which is exact;
-            ``"labels"`` permutes labels over all rows, which ignores that a row shares its x and
-            does NOT hold the level (see the benchmark of level): for comparison only.
+            ``"labels"`` permutes labels over all rows, as if a row's candidates did not share
+            their x, and is NOT exact (see the benchmark of level): for comparison only.
         classifier: a scikit-learn classifier in place of our network.
         train_fraction: share of the pairs that trains the classifier, in (0, 1).
         num_permutations: null statistics.
@@ -88,7 +88,7 @@ def discriminative_calibration(
         "null": null,
     }
     if null == "labels":
-        details["p_value_kind"] = "labels permuted over rows: does not hold its level"
+        details["p_value_kind"] = "labels permuted over rows: not exact"
     p_value = permutation_p(observed, values)
     return ValidationResult(
         "discriminative_calibration", float(observed), p_value, seed, values, details

@@ -33,9 +33,10 @@ def as_posterior(
     ============================================ ==================================================
     sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``
     sbi conditional density estimator            ``sample((K,), x)``
-    zuko flow; lampe ``NPE`` with such a flow    ``flow(x).sample((K,))``
+    zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
     torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
     callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``
+    ``sample(num_samples, x)``                   as it is
     ``sample((K,), x=...)``, as ABI's posterior  one observation at a time
     tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
     :class:`~validation.PerObservation`          one fit an observation
@@ -73,9 +74,12 @@ def as_posterior(
         )
     if _is_posterior(obj):
         return obj  # type: ignore[no-any-return]
-    sbi_like = _from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
-    if sbi_like is not None:
-        return sbi_like
+    known = _from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
+    if known is not None:
+        return known
+    if hasattr(obj, "sample") and _arguments(obj.sample)[:2] == ["num_samples", "x"]:
+        density = getattr(obj, "log_prob", None)
+        return BatchedPosterior(obj.sample, type(obj).__name__, density, None, batch_size, progress)
     if hasattr(obj, "sample") and "x" in _arguments(obj.sample):
         draw = _one_at_a_time(obj)
         return BatchedPosterior(draw, type(obj).__name__, batch_size=batch_size, progress=progress)
@@ -141,7 +145,9 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
 
 def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
     if _comes_from(obj, "lampe") and hasattr(obj, "flow"):
-        return _from_flow(obj.flow, batch_size, progress)
+        # A zuko flow in NPE; a method x -> distribution in FMPE.
+        flow = _from_flow(obj.flow, batch_size, progress)
+        return flow or _from_callable(obj.flow, None, batch_size, progress)
     if not _comes_from(obj, "zuko"):
         return None
     return BatchedPosterior(
