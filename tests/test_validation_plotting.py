@@ -43,9 +43,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_every_result_has_a_picture(joint: tuple[torch.Tensor, torch.Tensor], folder: Path) -> None:
     names = ["sbc", "tarp", "c2st", "conformal_multiple", "score_rank", "local_hpd"]
+    names += ["colt_identity", "lc2st"]
     report = validate(exact, *joint, names, num_samples=20)
     paths = report.save_plots(folder / "plots")
-    assert [path.stem for path in paths] == names
+    local = ["colt_identity_localization", "lc2st_pairs"]
+    assert [path.stem for path in paths] == names + local
     assert all(path.stat().st_size > 1_000 for path in paths)
 
 

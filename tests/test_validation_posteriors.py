@@ -160,6 +160,12 @@ def test_weighted_samples_are_drawn_by_their_weights() -> None:
     assert abs(share - 0.75) < 4 * 0.007
 
 
+def test_a_bar_inside_a_bar_stays_silent() -> None:
+    q = as_posterior(_normal, batch_size=2, progress=True)
+    fits = PerObservation(lambda x_o: q.sample(5, x_o.expand(5, 2))[:, 0], progress=True)
+    assert fits.sample(3, X).shape == (3, 7, 2)
+
+
 def test_per_observation_passes_each_row_its_own_seed() -> None:
     seeds: list[int] = []
 

@@ -1,4 +1,17 @@
-"""May we trust that answer? Tests of any posterior with joint draws from prior and simulator."""
+"""May we trust that answer? Tests of any posterior with joint draws from prior and simulator.
+
+Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
+posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained on.
+:func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
+says what each can and cannot see.
+
+>>> import torch
+>>> from simulators import GaussianLinear, sample_joint
+>>> theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 300, seed=1)
+>>> q = lambda x: torch.distributions.Normal(x / 2, 0.4)  # the spread should be 0.71
+>>> validate(q, theta, x, ["sbc", "hpd"]).rejected
+('sbc', 'hpd')
+"""
 
 from .ball_ranks import ColtTraining
 from .base_space import FlowNull, fit_flow_null

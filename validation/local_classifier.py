@@ -151,7 +151,8 @@ def fit_lc2st(
         num_ensemble: networks whose probabilities are averaged into one classifier.
         training: of the networks; two layers of 10 d units, Adam, early stopping on the accuracy,
             patience 50 when omitted, as in the paper.
-        seed: of draws, labels and training.
+        seed: of draws, labels and training; with ``flow_null`` its own seed counts, since observed
+            and null networks must be trained alike.
 
     Source: Linhart, Gramfort & Rodrigues (2023), "L-C2ST: local diagnostics for posterior
     approximations in simulation-based inference", Algorithms 1 to 4.

@@ -7,7 +7,7 @@ where the classifier, or the ball, finds q wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,23 @@ def save_plot(result: ValidationResult, path: Path) -> Path:
     plot_result(result, figure.add_subplot())
     figure.savefig(path, dpi=150)
     return path
+
+
+def save_local_plots(results: Iterable[ValidationResult], x: Tensor, folder: Path) -> list[Path]:
+    """Write L-C2ST's coloured pair plot and CoLT's localisation at x (p,), where there are any."""
+    from matplotlib.figure import Figure
+
+    paths = []
+    for result in results:
+        if "probabilities" in result.details:
+            paths.append(folder / f"{result.method}_pairs.png")
+            plot_pairs(result).savefig(paths[-1], dpi=150)
+        if "localize" in result.details:
+            figure = Figure(figsize=(5, 4), layout="constrained")
+            plot_localization(result.details["localize"](x), figure.add_subplot())
+            paths.append(folder / f"{result.method}_localization.png")
+            figure.savefig(paths[-1], dpi=150)
+    return paths
 
 
 def plot_rank_ecdf(ranks: Tensor, ax: Axes | None = None, alpha: float = 0.05) -> Axes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +20,8 @@ from torch import Tensor
 from simulators.random import isolated_rng
 
 from .seeds import part_seed
+
+_bar_is_shown: ContextVar[bool] = ContextVar("_bar_is_shown", default=False)
 
 
 @runtime_checkable
@@ -155,12 +158,19 @@ def as_matrix(values: Any, argument: str) -> Tensor:
 
 @contextmanager
 def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], None]]:
-    """Give a function that advances a bar of ``total`` steps; silent unless ``show``."""
-    if not show or total < 2:
+    """Give a function that advances a bar of ``total`` steps; silent unless ``show``.
+
+    A bar inside another stays silent: the terminal shows one at a time.
+    """
+    if not show or total < 2 or _bar_is_shown.get():
         yield lambda: None
         return
     from rich.progress import Progress
 
-    with Progress(transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda: bar.advance(task)
+    token = _bar_is_shown.set(True)
+    try:
+        with Progress(transient=True) as bar:
+            task = bar.add_task(label, total=total)
+            yield lambda: bar.advance(task)
+    finally:
+        _bar_is_shown.reset(token)

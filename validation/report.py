@@ -31,6 +31,8 @@ class Report:
     """Tests that could not be run on this posterior, and why."""
     alpha: float
     seed: int
+    x: Tensor
+    """The observation that local pictures are drawn at: the first x_o, or the first x, (p,)."""
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -73,11 +75,12 @@ class Report:
         return "\n".join(lines)
 
     def save_plots(self, folder: Path) -> list[Path]:
-        """Write each test's picture as PNG; needs matplotlib."""
-        from .plotting import save_plot
+        """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
+        from .plotting import save_local_plots, save_plot
 
         folder.mkdir(parents=True, exist_ok=True)
-        return [save_plot(result, folder / f"{result.method}.png") for result in self.results]
+        paths = [save_plot(result, folder / f"{result.method}.png") for result in self.results]
+        return paths + save_local_plots(self.results, self.x, folder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +173,8 @@ def validate(
     if not results:
         raise ValueError(f"no test could run; the first says: {next(iter(skipped.values()))}")
     adjusted = holm([result.p_value for result in results])
-    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed)
+    here = x[0] if x_o is None else x_o[0]
+    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here)
 
 
 def _shared(
