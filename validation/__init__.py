@@ -1,8 +1,8 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator.
 
 Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
-posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained on.
-:func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
+posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained
+on. :func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
 says what each can and cannot see.
 
 >>> import torch

@@ -165,7 +165,8 @@ def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], No
     if not show or total < 2 or _bar_is_shown.get():
         yield lambda: None
         return
-    from rich.progress import Progress
+    with isolated_rng(0):  # importing rich draws from Python's global stream
+        from rich.progress import Progress
 
     token = _bar_is_shown.set(True)
     try:
