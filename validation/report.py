@@ -62,13 +62,15 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [f"{'test':<27}{'statistic':>10}{'p':>9}{'adjusted':>10}  sees"]
+        lines = [f"{'test':<27}{'statistic':>10}{'p':>9}{'adjusted':>10}   sees / cannot see"]
         for result, adjusted in zip(self.results, self.adjusted, strict=True):
-            mark = " *" if adjusted <= self.alpha else "  "
+            mark = "*" if adjusted <= self.alpha else " "
+            note = NOTES[result.method]
             lines.append(
                 f"{result.method:<27}{result.statistic:>10.4g}{result.p_value:>9.2g}"
-                f"{adjusted:>10.2g}{mark}{NOTES[result.method].sees}"
+                f"{adjusted:>10.2g} {mark} {note.sees}"
             )
+            lines.append(f"{'':<59}/ {note.blind_to}")
         lines += [f"{name:<27} not run: {reason}" for name, reason in self.skipped.items()]
         verdict = ", ".join(self.rejected) if self.rejected else "no test"
         lines.append(f"* rejected at {self.alpha:g} over all tests (Holm): {verdict}")
