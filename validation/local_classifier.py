@@ -9,7 +9,12 @@ from chance:
 The null distribution retrains the classifier with the labels exchanged. Differs from the paper:
 labels are swapped within each pair that shares an x, where the paper permutes them over all rows.
 Under q = p the two draws at one x are exchangeable and rows are not, and measured levels follow:
-0.045 to 0.058 for swaps, 0.01 for permutations at the nominal 0.05. Features are standardised.
+0.045 to 0.058 for swaps, 0.01 for permutations at the nominal 0.05. All networks start from the
+same weights, where the paper starts each from its own: the statistic is then one function of the
+labels, no noise of initial weights hides the difference, and the test stays exact (at N = 300 and
+q 1.6 times too wide, power 0.16 against 0.03). The paper's null is ``labels="pooled"`` with
+``start="own"``.
+Features are standardised.
 
 For a flow, ``theta = T(z; x)`` with z ~ N(0, I), the same is tested in the base space (L-C2ST-NF):
 class 0 is ``(Z, x_n)``, class 1 ``(T^-1(theta_n; x_n), x_n)``, and under the null both are normal
@@ -129,6 +134,7 @@ def fit_lc2st(
     flow: bool = False,
     flow_null: FlowNull | None = None,
     labels: Literal["pairs", "pooled"] = "pairs",
+    start: Literal["shared", "own"] = "shared",
     num_folds: int = 1,
     num_ensemble: int = 1,
     training: Training | None = None,
@@ -147,6 +153,8 @@ def fit_lc2st(
         flow_null: null networks from :func:`fit_flow_null` on the same x, to be used again.
         labels: null labels swapped within ``"pairs"``, or permuted over all rows, ``"pooled"``, as
             in the paper (conservative).
+        start: whether all networks start from the ``"shared"`` initial weights, or each from its
+            ``"own"``, as in the paper.
         num_folds: the statistic is the mean over classifiers trained on so many folds.
         num_ensemble: networks whose probabilities are averaged into one classifier.
         training: of the networks; two layers of 10 d units, Adam, early stopping on the accuracy,
@@ -173,6 +181,8 @@ def fit_lc2st(
         return _fit_flow(posterior, theta, x, null)
     if labels not in ("pairs", "pooled"):
         raise ValueError(f"`labels` must be 'pairs' or 'pooled'; got {labels!r}.")
+    if start not in ("shared", "own"):
+        raise ValueError(f"`start` must be 'shared' or 'own'; got {start!r}.")
     draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), _MINIMUM)
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])
@@ -188,7 +198,7 @@ def fit_lc2st(
                 swapped.repeat_interleave(num_ensemble, dim=0),
                 groups=torch.arange(len(rows)).repeat(2),
                 training=training,
-                num_inits=num_ensemble,
+                num_inits=num_ensemble if start == "shared" else num_ensemble * len(swapped),
                 seed=part_seed(seed, 2, k),
             )
         )
