@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simulators import GaussianLinear, sample_joint
-from validation import METHODS, ColtTraining, Training, ValidationResult
+from validation import METHODS, NOTES, ColtTraining, Training, ValidationResult
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=4, batch_size=50)
@@ -42,8 +42,9 @@ def run(name: str, q: Callable[..., object], theta: Tensor, x: Tensor, **changes
     return result.p_value
 
 
-def test_every_method_is_in_this_file() -> None:
-    assert set(SETTINGS) == set(METHODS)
+def test_every_method_is_in_this_file_and_says_what_it_cannot_see() -> None:
+    assert set(SETTINGS) == set(METHODS) == set(NOTES)
+    assert all(note.blind_to and note.source for note in NOTES.values())
 
 
 @pytest.mark.parametrize("name", METHODS)
