@@ -13,6 +13,7 @@ fixed function of the labels. A network that has stopped improving leaves the ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -137,6 +138,7 @@ def _train(
     waited = torch.zeros(len(targets), dtype=torch.long)
     active = torch.arange(len(targets))
     optimiser = _Adam.start(parameters, training.learning_rate)
+    backward = _Backpropagation()
 
     def data(rows: Tensor) -> tuple[Tensor, Tensor]:
         own = (active[:, None], rows)
@@ -144,7 +146,7 @@ def _train(
 
     for batches in epochs:
         for rows in batches:
-            optimiser.step(*_gradients(*data(rows), optimiser.parameters))
+            optimiser.step(*backward.gradients(*data(rows), optimiser.parameters))
         score = _score(*data(validate), optimiser.parameters, training.stop_on)
         improved = score > best_score[active]
         # scikit-learn's tolerance: an improvement below it does not buy more patience.
@@ -204,13 +206,48 @@ def _forward(features: Tensor, weights: Sequence[Tensor], biases: Sequence[Tenso
     return values
 
 
-def _gradients(features: Tensor, labels: Tensor, parameters: list[Tensor]) -> tuple[Tensor, ...]:
-    """Gradient of the summed losses: no network's loss depends on another's weights."""
-    half = len(parameters) // 2
-    leaves = [value.detach().requires_grad_() for value in parameters]
-    outputs = _forward(features, leaves[:half], leaves[half:])
-    losses = functional.binary_cross_entropy_with_logits(outputs, labels, reduction="none")
-    return torch.autograd.grad(losses.mean(dim=(1, 2)).sum(), leaves)
+class _Backpropagation:
+    """Gradients of the summed losses, in buffers that are used again at every step.
+
+    No network's loss depends on another's weights, so the gradient of the sum holds each
+    network's own. The steps are written out because the large arrays are what costs: allocated
+    anew, as automatic differentiation does, they take longer than all matrix products together.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[str, int], Tensor] = {}
+
+    def gradients(
+        self, features: Tensor, labels: Tensor, parameters: list[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """Of the mean cross-entropy: labels (M, B, G), features (B, f) or (M, B, f)."""
+        half = len(parameters) // 2
+        weights, biases = parameters[:half], parameters[half:]
+        rows = labels.shape[:2]
+        values = features if features.ndim == 3 else features.expand(rows[0], *features.shape)
+        inputs = [values]
+        for k in range(half):
+            out = self._buffer("value", k, (*rows, weights[k].shape[2]))
+            torch.baddbmm(biases[k], inputs[k], weights[k], out=out)
+            inputs.append(out.relu_() if k < half - 1 else out)
+        delta = inputs.pop().sigmoid_().sub_(labels).div_(labels[0].numel())
+        found: list[Tensor] = [delta] * len(parameters)
+        for k in reversed(range(half)):
+            found[k] = torch.bmm(inputs[k].transpose(1, 2), delta)
+            found[half + k] = delta.sum(dim=1, keepdim=True)
+            if k > 0:
+                back = self._buffer("delta", k, tuple(inputs[k].shape))
+                torch.bmm(delta, weights[k].transpose(1, 2), out=back)
+                # The sign of a rectified value is its derivative.
+                delta = back.mul_(inputs[k].sign_())
+        return tuple(found)
+
+    def _buffer(self, name: str, layer: int, shape: tuple[int, ...]) -> Tensor:
+        size = math.prod(shape)
+        known = self._buffers.get((name, layer))
+        if known is None or len(known) < size:
+            known = self._buffers[name, layer] = torch.empty(size)
+        return known[:size].view(shape)
 
 
 def _score(features: Tensor, labels: Tensor, parameters: list[Tensor], kind: str) -> Tensor:
