@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
+from abi.cli.app import app
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
 from validation import ColtTraining, Training, colt, fit_lc2st, localize, validate
@@ -83,12 +83,7 @@ def test_pp_plot_pair_plot_and_localization_are_drawn(
 
 
 def _run(*arguments: str) -> object:
-    from abi.cli import validate as _  # noqa: F401 - importing a command registers it
-    from abi.cli.app import app
-
-    root = typer.Typer()
-    root.add_typer(app, name="abi")
-    return CliRunner().invoke(root, ["abi", "validate", *arguments])
+    return CliRunner().invoke(app, ["validate", *arguments])
 
 
 def test_the_command_line_tells_its_verdict_by_exit_status(

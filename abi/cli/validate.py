@@ -8,14 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .app import app
 from .loading import load_array, load_instance
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
 
 
-@app.command("validate")
-def validate_posterior(
+def validate_command(
     posterior: Annotated[
         str | None,
         typer.Option(help="module:object: an sbi posterior, a flow, (num_samples, x) -> samples"),
