@@ -1,6 +1,8 @@
-"""From accepted pairs to a distribution: the next proposal, or the answer at x_o."""
+"""From a round's pairs to a distribution: the next proposal, or the answer at x_o."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -15,18 +17,72 @@ from .quantiles import InputScaling
 from .training import TrainingLog
 
 Fitted = tuple[Tensor, GenerativeModel, TrainingLog | None]
+"""The accepted theta (k, d) as the model sees them, the model, and what its training did."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of a round, inside A_{t-1}, and which of them lie inside A_t.
+
+    Attributes:
+        theta: (n, d).
+        x: (n, p).
+        accepted: score within the tolerance eps_t, (n,).
+    """
+
+    theta: Tensor
+    x: Tensor
+    accepted: Tensor
 
 
 def fit_generator(
     kernel: Kernel,
-    theta: Tensor,
-    x: Tensor,
+    pairs: Pairs,
     problem: Problem,
     config: ABIConfig,
     seed: int,
     on_epoch: Progress,
 ) -> Fitted:
-    """Step 9 of Algorithm 2: the generative model of the accepted theta (n, d), as they are."""
+    """Step 9 of Algorithm 2: the generative model of the accepted theta, as they are."""
+    return _fit(pairs.theta[pairs.accepted], problem, config, seed, on_epoch)
+
+
+def fit_answer(
+    kernel: Kernel,
+    pairs: Pairs,
+    problem: Problem,
+    config: ABIConfig,
+    seed: int,
+    on_epoch: Progress,
+) -> Fitted:
+    """Step 12: the posterior at x_o, adjusted as :mod:`abi.adjust` explains.
+
+    A fixed kernel has no network to adjust by; its accepted draws are taken as they are.
+    """
+    theta, x = pairs.theta[pairs.accepted], pairs.x[pairs.accepted]
+    if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
+        return _fit(theta, problem, config, seed, on_epoch)
+    if config.adjustment == "quantile":
+        moved = quantile_map(kernel, theta, x, problem.support)
+        return _fit(moved, problem, config, seed, on_epoch)
+    inputs = kernel.encode(pairs.x)
+    scaling = InputScaling(inputs)
+    flow, log = fit_flow(
+        pairs.theta,
+        problem.support,
+        settings=config.flow,
+        training=config.generator_training,
+        seed=seed,
+        context=scaling(inputs),
+        at=scaling(kernel.encode(problem.x_o[None]))[0],
+        on_epoch=on_epoch,
+    )
+    return theta, flow, log
+
+
+def _fit(
+    theta: Tensor, problem: Problem, config: ABIConfig, seed: int, on_epoch: Progress
+) -> Fitted:
     if config.generator == "mixture":
         model = fit_mixture(theta, problem.support, max_components=config.max_components, seed=seed)
         return theta, model, None
@@ -36,39 +92,6 @@ def fit_generator(
         settings=config.flow,
         training=config.generator_training,
         seed=seed,
-        on_epoch=on_epoch,
-    )
-    return theta, flow, log
-
-
-def fit_answer(
-    kernel: Kernel,
-    theta: Tensor,
-    x: Tensor,
-    problem: Problem,
-    config: ABIConfig,
-    seed: int,
-    on_epoch: Progress,
-) -> Fitted:
-    """Step 12: the posterior at x_o, from accepted theta (n, d) and their x (n, p).
-
-    A fixed kernel has no network to adjust by; its accepted draws are taken as they are.
-    """
-    if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
-        return fit_generator(kernel, theta, x, problem, config, seed, on_epoch)
-    if config.adjustment == "quantile":
-        theta = quantile_map(kernel, theta, x, problem.support)
-        return fit_generator(kernel, theta, x, problem, config, seed, on_epoch)
-    encoded = kernel.encode(x)
-    scaling = InputScaling(encoded)
-    flow, log = fit_flow(
-        theta,
-        problem.support,
-        settings=config.flow,
-        training=config.generator_training,
-        seed=seed,
-        context=scaling(encoded),
-        at=scaling(kernel.encode(problem.x_o[None]))[0],
         on_epoch=on_epoch,
     )
     return theta, flow, log

@@ -16,7 +16,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import ENCODERS
+from .encoders import ENCODERS, encode
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -28,13 +28,14 @@ class LearnedKernel:
 
     network: QuantileNetwork
     encoder: str
+    item_dim: int
     x_o: Tensor
     order: float
     mixing: float
 
     def encode(self, x: Tensor) -> Tensor:
         """What the network sees of x (n, p)."""
-        return ENCODERS[self.encoder](x)
+        return encode(x, self.encoder, self.item_dim)
 
     def table(self, x: Tensor) -> QuantileTable:
         """Quantiles of theta given each row of x (n, p), in the network's units."""
@@ -69,6 +70,8 @@ def train_kernel(
     seed: int,
     previous: LearnedKernel | None = None,
     on_epoch: Progress | None = None,
+    *,
+    item_dim: int = 1,
 ) -> tuple[LearnedKernel, TrainingLog]:
     """Train the quantile network on pairs (Algorithm 3).
 
@@ -85,14 +88,15 @@ def train_kernel(
         seed: seed of directions, weights and batches.
         previous: the last round's kernel; its choice of encoder stands.
         on_epoch: told the share of the training done.
+        item_dim: values of one item of x, for the encoder that sorts items.
     """
     if previous is None:
-        names: Sequence[str] = [config.encoder] if config.encoder != "auto" else list(ENCODERS)
+        names: Sequence[str] = ENCODERS if config.encoder == "auto" else (config.encoder,)
     else:
-        names = [previous.encoder]
+        names = (previous.encoder,)
     fits = []
     for position, name in enumerate(names):
-        kernel = _start(theta, x, x_o, config, name, seed, previous)
+        kernel = _start(theta, x, x_o, config, name, item_dim, seed, previous)
 
         def on_part(share: float, done: int = position) -> None:
             if on_epoch is not None:
@@ -120,6 +124,7 @@ def _start(
     x_o: Tensor,
     config: ABIConfig,
     encoder: str,
+    item_dim: int,
     seed: int,
     previous: LearnedKernel | None,
 ) -> LearnedKernel:
@@ -133,7 +138,7 @@ def _start(
     with isolated_rng(child_seed(seed, 0)):
         network = QuantileNetwork(
             theta,
-            ENCODERS[encoder](x),
+            encode(x, encoder, item_dim),
             directions,
             levels,
             config.hidden,
@@ -141,4 +146,4 @@ def _start(
         )
     if previous is not None and config.fine_tune:
         network.load_state_dict(previous.network.state_dict() | {"directions": directions})
-    return LearnedKernel(network, encoder, x_o, config.order, config.mixing)
+    return LearnedKernel(network, encoder, item_dim, x_o, config.order, config.mixing)

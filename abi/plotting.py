@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Okabe & Ito's colours, told apart by readers with any colour vision.
-_ABI, _EXACT, _PRIOR = "#0072B2", "#000000", "#999999"
+from .support import Support
+
+# Okabe & Ito's colours, told apart by readers with any colour vision, and by their lines in grey.
+_STYLES = {
+    "ABI": ("#0072B2", "-", 1.8),
+    "prior": ("#999999", "-", 1.5),
+    "exact posterior": ("#000000", "--", 1.8),
+}
 _INCHES = 3.1
 _MAX_COLUMNS = 4
 
@@ -23,11 +29,13 @@ def plot_marginals(
     *,
     prior: Tensor | None = None,
     exact: Tensor | None = None,
+    support: Support | None = None,
     title: str = "",
 ) -> Path:
     """Draw the marginal densities of samples (n, d) with the prior and the exact posterior.
 
-    Each axis shows where the posterior lives; the prior is a reference line within it.
+    Each axis shows where the posterior lives; the prior is a reference line within it. Densities
+    end at the ends of the support.
 
     Args:
         samples: draws of the posterior, (n, d).
@@ -35,22 +43,22 @@ def plot_marginals(
         path: where to write the PNG.
         prior: draws of the prior, (m, d).
         exact: draws of the exact posterior, (k, d).
+        support: the prior's support.
         title: line above the panels.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     dim = samples.shape[1]
     columns = min(dim, _MAX_COLUMNS)
     rows = -(-dim // columns)
     figure = Figure(figsize=(_INCHES * columns, _INCHES * rows + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     for j, axis in enumerate(panels[:dim]):
-        parts = [(prior, "prior", _PRIOR, "-", 1.5), (exact, "exact posterior", _EXACT, "--", 1.8)]
-        _marginal(
-            axis, samples[:, j], [(None if p is None else p[:, j], *rest) for p, *rest in parts]
-        )
+        ends = (-np.inf, np.inf)
+        if support is not None:
+            ends = (float(support.lower[j]), float(support.upper[j]))
+        shown = {"ABI": samples, "prior": prior, "exact posterior": exact}
+        _draw(axis, {name: part[:, j] for name, part in shown.items() if part is not None}, ends)
         axis.set_xlabel(names[j])
         axis.set_yticks([])
         axis.spines[["left", "right", "top"]].set_visible(False)
@@ -65,30 +73,33 @@ def plot_marginals(
     return path
 
 
-def _marginal(axis: Any, samples: Tensor, references: list[tuple[Any, ...]]) -> None:
-    shown = [
-        samples,
-        *(part for part, label, *_ in references if part is not None and label != "prior"),
-    ]
+def _draw(axis: Any, draws: dict[str, Tensor], ends: tuple[float, float]) -> None:
+    """One panel: a density (n,) for each name in the styles."""
+    shown = [part for name, part in draws.items() if name != "prior"]
     low = min(float(part.quantile(0.001)) for part in shown)
     high = max(float(part.quantile(0.999)) for part in shown)
     margin = 0.08 * (high - low) or 1.0
-    grid = np.linspace(low - margin, high + margin, 200)
-    density = _density(samples, grid)
-    axis.fill_between(grid, density, color=_ABI, alpha=0.25, linewidth=0)
-    axis.plot(grid, density, color=_ABI, linewidth=1.8, label="ABI")
-    for part, label, color, style, width in references:
-        if part is not None:
-            curve = _density(part, grid)
-            axis.plot(grid, curve, style, color=color, linewidth=width, label=label)
-    axis.set_xlim(grid[0], grid[-1])
+    low, high = max(low - margin, ends[0]), min(high + margin, ends[1])
+    grid = np.linspace(low, high, 300)
+    for name, part in draws.items():
+        color, style, width = _STYLES[name]
+        density = _density(part, grid, ends)
+        if name == "ABI":
+            axis.fill_between(grid, density, color=color, alpha=0.25, linewidth=0)
+        axis.plot(grid, density, style, color=color, linewidth=width, label=name)
+    axis.set_xlim(low, high)
     axis.set_ylim(bottom=0.0)
 
 
-def _density(samples: Tensor, grid: NDArray[np.float64]) -> NDArray[np.float64]:
+def _density(
+    draws: Tensor, grid: NDArray[np.float64], ends: tuple[float, float]
+) -> NDArray[np.float64]:
+    """A kernel estimate; mass that crosses an end of the support is folded back."""
     from scipy.stats import gaussian_kde
 
-    values = samples.double().numpy()
+    values = draws.double().numpy()
     if values.std() == 0.0:
         return np.zeros_like(grid)
-    return np.asarray(gaussian_kde(values)(grid))
+    estimate = gaussian_kde(values)
+    folded = [2.0 * end - grid for end in ends if np.isfinite(end)]
+    return np.asarray(sum((estimate(points) for points in folded), estimate(grid)))

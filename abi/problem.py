@@ -20,13 +20,18 @@ _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Prior, simulator and observation of one fit, in one form."""
+    """Prior, simulator and observation of one fit, in one form.
+
+    ``item_dim`` is the number of values of one item where x is a list of items; a simulator
+    declares it by an attribute of that name.
+    """
 
     prior: Prior
     simulator: SeededSimulator
     x_o: Tensor
     support: Support
     parameter_names: tuple[str, ...]
+    item_dim: int
 
     @property
     def theta_dim(self) -> int:
@@ -90,7 +95,13 @@ def pose(
             f"`parameter_names` must name the {theta_dim} parameters of the prior; "
             f"got {len(names)} names."
         )
-    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names)
+    item_dim = int(getattr(simulator, "item_dim", 1))
+    if item_dim < 1 or len(observation) % item_dim:
+        raise ValueError(
+            f"`simulator` declares items of {item_dim} values, which do not make up the "
+            f"{len(observation)} values of x_o."
+        )
+    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names, item_dim)
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:

@@ -74,6 +74,7 @@ class FitProgress:
                 f"calls {self._calls:,}/{self._num_simulations:,}  "
                 f"dropped {record.dropped_fraction:.0%}  {record.seconds:.0f} s",
                 highlight=False,
+                soft_wrap=True,
             )
 
     def _show(self, phase: str, share: float, calls: int) -> None:

@@ -31,6 +31,7 @@ Score = Callable[[Tensor], Tensor]
 
 _FIRST_WAVE = 32  # a mistake in the simulator shows after 32 calls, not after the whole budget
 _MAX_WAVE = 50_000  # bounds the memory of one wave
+_MAX_ROWS = 100_000  # and of one call of the simulator for theta that wait long
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,24 +120,42 @@ def _run_wave(
 ) -> _Wave:
     """Give each theta up to ``tries`` calls; pairs come back in the order theta was proposed."""
     waiting = torch.arange(len(theta))
-    rows, results, failures, calls = [], [], [], 0
-    for attempt in range(tries):
-        runs = simulate(theta[waiting], wave * tries + attempt)
-        calls += len(waiting)
+    rows, results, failures = [], [], []
+    calls = spent = 0
+    while spent < tries and len(waiting):
+        block = _block(spent, tries, len(waiting))
+        runs = simulate(theta[waiting].repeat_interleave(block, dim=0), wave * tries + spent)
+        calls += block * len(waiting)
+        spent += block
         failures += list(runs.failures)
         hit = score(runs.x) <= tolerance if len(runs.x) else torch.empty(0, dtype=torch.bool)
-        rows.append(waiting[runs.index[hit]])
-        results.append(runs.x[hit])
+        found, first = _first_hits(runs.index[hit] // block)
+        rows.append(waiting[found])
+        results.append(runs.x[hit][first])
         still = torch.ones(len(waiting), dtype=torch.bool)
-        still[runs.index[hit]] = False
+        still[found] = False
         waiting = waiting[still]
-        if len(waiting) == 0:
-            break
     row = torch.cat(rows)
     order = row.argsort()
     filled = [x for x in results if len(x)]
     x = torch.cat(filled)[order] if filled else torch.empty(0, 0)
     return _Wave(theta[row[order]], x, calls, tuple(failures))
+
+
+def _block(spent: int, tries: int, waiting: int) -> int:
+    """Calls each waiting theta makes next, the first accepted one being kept.
+
+    One at a time at first; after many, a tenth of those made, which wastes a tenth at most and
+    takes the number of steps from R to 10 log R.
+    """
+    affordable = max(1, _MAX_ROWS // waiting)
+    return min(1 + spent // 10, tries - spent, affordable)
+
+
+def _first_hits(positions: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct values of an increasing tensor, and where each comes first."""
+    found, counts = torch.unique_consecutive(positions, return_counts=True)
+    return found, counts.cumsum(dim=0) - counts
 
 
 def acceptance_tolerance(

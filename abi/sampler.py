@@ -15,7 +15,7 @@ from simulators import Prior, Simulations, sample_prior, simulate
 from simulators.engines import Engine, open_engine
 from simulators.random import child_seed
 
-from .answer import fit_answer, fit_generator
+from .answer import Pairs, fit_answer, fit_generator
 from .config import ABIConfig
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from .origin import from_origin, origin_of
@@ -182,15 +182,10 @@ class _Round:
                 f"{tolerance:g}; raise the tolerance or num_simulations."
             )
         on_epoch = self.shown.phase("fitting the generator")
+        pairs = Pairs(theta, x, kept)
         fit_model = fit_answer if number == self.plan.num_rounds else fit_generator
         accepted, model, generator_log = fit_model(
-            kernel,
-            theta[kept],
-            x[kept],
-            self.problem,
-            self.plan.config,
-            child_seed(seed, 3),
-            on_epoch,
+            kernel, pairs, self.problem, self.plan.config, child_seed(seed, 3), on_epoch
         )
         record = RoundRecord(
             round=number,
@@ -275,7 +270,14 @@ class _Round:
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
         on_epoch = self.shown.phase("training the quantile network")
         return train_kernel(
-            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous, on_epoch
+            theta,
+            x,
+            self.problem.x_o,
+            self.plan.config,
+            child_seed(seed, 2),
+            previous,
+            on_epoch,
+            item_dim=self.problem.item_dim,
         )
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:

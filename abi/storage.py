@@ -80,7 +80,10 @@ def save_state(state: RoundState, path: Path) -> None:
     }
     if isinstance(state.kernel, LearnedKernel):
         tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
-        header["kernel"] = {"encoder": state.kernel.encoder}
+        header["kernel"] = {
+            "encoder": state.kernel.encoder,
+            "item_dim": state.kernel.item_dim,
+        }
     write_parts(path, "abi-round", tensors, header)
 
 
@@ -92,8 +95,14 @@ def load_state(path: Path, x_o: Tensor, config: ABIConfig, fixed: FixedKernel | 
         kernel = fixed
     else:
         network = _restore_network(_unprefix("network", tensors), config)
-        encoder = header["kernel"]["encoder"]
-        kernel = LearnedKernel(network, encoder, x_o, config.order, config.mixing)
+        kernel = LearnedKernel(
+            network,
+            header["kernel"]["encoder"],
+            header["kernel"]["item_dim"],
+            x_o,
+            config.order,
+            config.mixing,
+        )
     return RoundState(
         kernel=kernel,
         tolerance=header["tolerance"],

@@ -9,23 +9,41 @@ from .base import (
     sample_joint,
     sample_prior,
 )
+from .bernoulli_glm import BernoulliGLM
+from .cosine import Cosine
 from .custom import CustomTask, from_function
 from .gaussian_linear import GaussianLinear
+from .gaussian_linear_uniform import GaussianLinearUniform
+from .gaussian_mixture import GaussianMixture
+from .jansen_rit import JansenRit
+from .lotka_volterra import LotkaVolterra
 from .mg1 import MG1
-from .multimodal_gaussian import MultimodalGaussian
+from .multimodal_gaussian import SLCP, MultimodalGaussian
 from .runner import simulate
+from .store import forget_failures, load_store
+from .two_moons import TwoMoons
 
 __all__ = [
     "MG1",
+    "SLCP",
+    "BernoulliGLM",
+    "Cosine",
     "CustomTask",
     "Failure",
     "GaussianLinear",
+    "GaussianLinearUniform",
+    "GaussianMixture",
+    "JansenRit",
+    "LotkaVolterra",
     "MultimodalGaussian",
     "Prior",
     "SeededSimulator",
     "Simulations",
     "Task",
+    "TwoMoons",
+    "forget_failures",
     "from_function",
+    "load_store",
     "sample_joint",
     "sample_prior",
     "simulate",

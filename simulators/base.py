@@ -59,10 +59,11 @@ class Task(SeededSimulator, Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """One simulation that gave no usable result: its row in the submission and why."""
+    """One simulation that gave no usable result: its row in the submission, why, and of what."""
 
     index: int
     reason: str
+    theta: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,27 @@
-"""One batch of simulations: the unit that engines carry, and what a fault in it costs."""
+"""One batch of simulations: the unit that engines carry, and what a fault in it costs.
+
+A batch that fails as a whole is simulated again row by row, so that a fault costs the rows it
+is in. Rows of a plain batched function, whose noise is drawn a call at a time, then differ from
+those of the whole batch, but they are the same rows wherever and how often that happens.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from .base import Failure, SeededSimulator
+from .custom import as_float
 
-_MAX_ROWS = 1_000
-_MIN_BATCHES = 32
+FloatArray = NDArray[np.float32]
+
+_REASON_LENGTH = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,77 +29,172 @@ class Batch:
     """Consecutive rows of a submission: ``theta`` (b, d) from row ``first_row`` on."""
 
     first_row: int
-    theta: Tensor
+    theta: FloatArray
     seed: int
+
+    def __len__(self) -> int:
+        return len(self.theta)
+
+    def rows(self) -> Iterator[Batch]:
+        """Every row as a batch of its own."""
+        for i in range(len(self)):
+            yield Batch(self.first_row + i, self.theta[i : i + 1], self.seed)
 
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """What became of a batch: ``x`` (k, p) at the submitted rows ``index`` (k,), and failures."""
+    """What became of rows: ``x`` (k, p) at the submitted rows ``index`` (k,), and failures.
 
-    first_row: int
-    index: Tensor
-    x: Tensor
-    failures: tuple[Failure, ...]
-
-
-def split(theta: Tensor, seed: int) -> Iterator[Batch]:
-    """Cut a submission into batches.
-
-    The cut depends on the number of rows alone, never on the workers: a plain batched function
-    draws its noise a batch at a time, and its results must not change with the workers.
+    Rows that differ in their number of values are in different results.
     """
-    rows = max(1, min(_MAX_ROWS, -(-len(theta) // _MIN_BATCHES)))
-    for first_row in range(0, len(theta), rows):
-        yield Batch(first_row, theta[first_row : first_row + rows], seed)
+
+    index: NDArray[np.int64]
+    x: FloatArray
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+    """Time the simulator took; 0 where it is not known."""
+
+    def __len__(self) -> int:
+        return len(self.index) + len(self.failures)
 
 
-def simulate_batch(simulator: SeededSimulator, batch: Batch) -> BatchResult:
-    """Simulate a batch; where it raises, row by row, so that one bad row costs itself alone.
+def row_wise(simulator: object) -> bool:
+    """Whether a simulator calls its function with one theta at a time."""
+    return bool(getattr(simulator, "row_wise", False))
 
-    Raises:
-        ValueError: if the simulator gives the wrong number of rows, which no retry can mend.
+
+def any_cut(simulator: object) -> bool:
+    """Whether every cut gives the same rows: true but for plain functions of many theta."""
+    function = getattr(simulator, "simulator", simulator)  # a custom task carries the user's
+    return not getattr(function, "batched", False)
+
+
+def simulate_batch(simulator: SeededSimulator, batch: Batch) -> list[BatchResult]:
+    """Simulate a batch; where it fails as a whole, row by row, so that a bad row costs itself.
+
+    A simulator that takes one theta at a time is called so from the start: no row is repeated.
     """
-    try:
-        x = simulator(batch.theta, batch.seed, first_row=batch.first_row)
-    except Exception as error:
-        if len(batch.theta) == 1:
-            failure = Failure(batch.first_row, f"{type(error).__name__}: {error}")
-            return BatchResult(batch.first_row, torch.empty(0, dtype=torch.long), _NONE, (failure,))
-        return join(batch.first_row, [simulate_batch(simulator, row) for row in _rows(batch)])
-    if x.ndim != 2 or len(x) != len(batch.theta):
-        raise ValueError(
-            f"`simulator` must return one row for each parameter: theta of shape "
-            f"{tuple(batch.theta.shape)} gave x of shape {tuple(x.shape)}. If it takes one "
-            "parameter at a time, wrap it with simulators.from_function(f, prior)."
-        )
-    finite = torch.isfinite(x).all(dim=1)
-    index = batch.first_row + torch.arange(len(x))
-    failures = tuple(
-        Failure(int(row), "not finite: the simulation holds NaN or Inf") for row in index[~finite]
-    )
-    return BatchResult(batch.first_row, index[finite], x[finite], failures)
+    started = perf_counter()
+    whole = None if row_wise(simulator) and len(batch) > 1 else _attempt(simulator, batch)
+    if isinstance(whole, np.ndarray):
+        blocks, failures = [_finite_rows(simulator, batch, whole)], []
+    elif whole is not None and len(batch) == 1:
+        blocks, failures = [], [Failure(batch.first_row, whole)]
+    else:
+        blocks, failures = _row_by_row(simulator, batch)
+    results = _by_width(blocks, failures)
+    return [
+        BatchResult(r.index, r.x, r.failures, (perf_counter() - started) if i == 0 else 0.0)
+        for i, r in enumerate(results)
+    ]
 
 
-def join(first_row: int, results: list[BatchResult]) -> BatchResult:
-    """Put results together in submission order; rows of another width become failures."""
-    results = sorted(results, key=lambda result: result.first_row)
-    filled = [result for result in results if len(result.index)]
-    failures = [failure for result in results for failure in result.failures]
-    width = filled[0].x.shape[1] if filled else 0
-    kept = [result for result in filled if result.x.shape[1] == width]
-    for result in filled:
+def lost(batch: Batch, reason: str) -> BatchResult:
+    """The result of a batch of which nothing came back."""
+    failures = tuple(Failure(batch.first_row + i, reason) for i in range(len(batch)))
+    return BatchResult(np.empty(0, np.int64), np.empty((0, 0), np.float32), failures)
+
+
+def join(results: list[BatchResult]) -> BatchResult:
+    """Put results together in submission order.
+
+    The number of values that most rows have is the right one; the others become failures. A row
+    that came twice, before and after an interruption, is taken once.
+    """
+    width = most_common_width(results)
+    failures = {f.index: f for result in results for f in result.failures}
+    for result in results:
         if result.x.shape[1] != width:
-            reason = f"wrong shape: {result.x.shape[1]} values where the first row has {width}"
-            failures += [Failure(int(row), reason) for row in result.index]
-    index = torch.cat([result.index for result in kept]) if kept else torch.empty(0).long()
-    x = torch.cat([result.x for result in kept]) if kept else _NONE
-    return BatchResult(first_row, index, x, tuple(sorted(failures, key=lambda f: f.index)))
+            reason = f"wrong shape: {result.x.shape[1]} values where most rows have {width}"
+            failures |= {int(row): Failure(int(row), reason) for row in result.index}
+    kept = [result for result in results if len(result.index) and result.x.shape[1] == width]
+    if not kept:
+        index, x = np.empty(0, np.int64), np.empty((0, 0), np.float32)
+    else:
+        index, first = np.unique(np.concatenate([r.index for r in kept]), return_index=True)
+        x = np.concatenate([r.x for r in kept])
+        if not np.array_equal(first, np.arange(len(x))):
+            x = x[first]
+    if failures:
+        for row in np.intersect1d(index, list(failures)):
+            del failures[int(row)]
+    return BatchResult(index, x, tuple(failures[row] for row in sorted(failures)))
 
 
-def _rows(batch: Batch) -> Iterator[Batch]:
-    for i in range(len(batch.theta)):
-        yield Batch(batch.first_row + i, batch.theta[i : i + 1], batch.seed)
+def most_common_width(results: list[BatchResult]) -> int:
+    """Number of values that most rows have; of equally many, the smallest."""
+    counts: dict[int, int] = {}
+    for result in results:
+        if len(result.index):
+            width = result.x.shape[1]
+            counts[width] = counts.get(width, 0) + len(result.index)
+    return max(sorted(counts), key=lambda width: counts[width], default=0)
 
 
-_NONE = torch.empty(0, 0)
+def _attempt(simulator: SeededSimulator, batch: Batch) -> FloatArray | str:
+    """The values of a batch (b, p), or why there are none."""
+    try:
+        theta = torch.from_numpy(batch.theta.copy())
+        x = as_float(simulator(theta, batch.seed, first_row=batch.first_row))
+    except (Exception, SystemExit) as error:
+        return " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_LENGTH]
+    if x.ndim != 2 or len(x) != len(batch):
+        return (
+            f"wrong shape: theta of shape {tuple(batch.theta.shape)} gave x of shape "
+            f"{tuple(x.shape)}, which is not one row a parameter"
+        )
+    return x.numpy()
+
+
+def _row_by_row(
+    simulator: SeededSimulator, batch: Batch
+) -> tuple[list[BatchResult], list[Failure]]:
+    blocks, failures = [], []
+    for row in batch.rows():
+        x = _attempt(simulator, row)
+        if isinstance(x, str):
+            failures.append(Failure(row.first_row, x))
+        else:
+            blocks.append(_finite_rows(simulator, row, x))
+    return blocks, failures
+
+
+def _finite_rows(simulator: SeededSimulator, batch: Batch, x: FloatArray) -> BatchResult:
+    finite = np.isfinite(x).all(axis=1)
+    index = batch.first_row + np.arange(len(x))
+    failures = tuple(
+        Failure(int(index[i]), _why_not_finite(simulator, batch.theta[i], x[i]))
+        for i in np.flatnonzero(~finite)
+    )
+    return BatchResult(index[finite], x[finite], failures)
+
+
+def _why_not_finite(simulator: Any, theta: FloatArray, x: FloatArray) -> str:
+    """The simulator's own reason, where it offers ``failure_reason(theta_row, x_row)``."""
+    explain = getattr(simulator, "failure_reason", None)
+    reason = None
+    if explain is not None:
+        try:
+            reason = explain(torch.from_numpy(theta.copy()), torch.from_numpy(x.copy()))
+        except Exception as error:
+            reason = f"not finite, and failure_reason raised {type(error).__name__}: {error}"
+    if reason:
+        return " ".join(str(reason).split())[:_REASON_LENGTH]
+    bad = int((~np.isfinite(x)).sum())
+    return f"not finite: {bad} of {len(x)} values are NaN or infinite"
+
+
+def _by_width(blocks: list[BatchResult], failures: list[Failure]) -> list[BatchResult]:
+    """One result for each number of values; the failures go with the first."""
+    every = [*failures, *(f for block in blocks for f in block.failures)]
+    widths = sorted({block.x.shape[1] for block in blocks if len(block.index)})
+    results = []
+    for width in widths:
+        same = [b for b in blocks if len(b.index) and b.x.shape[1] == width]
+        index = np.concatenate([b.index for b in same])
+        results.append(BatchResult(index, np.concatenate([b.x for b in same])))
+    if not results:
+        results.append(BatchResult(np.empty(0, np.int64), np.empty((0, 0), np.float32)))
+    every.sort(key=lambda failure: failure.index)
+    results[0] = BatchResult(results[0].index, results[0].x, tuple(every))
+    return results

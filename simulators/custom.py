@@ -30,13 +30,23 @@ class FunctionSimulator:
     function: Callable[..., Any]
     batched: bool
 
+    @property
+    def row_wise(self) -> bool:
+        """Whether the function sees one theta a call, so that any cut gives the same rows."""
+        return not self.batched
+
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the function offers to explain rows that are not finite."""
+        return getattr(self.function, "failure_reason", None)
+
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
         seed = fresh_seed() if seed is None else seed
         if self.batched:
-            return _as_float(self._call(theta, child_seed(seed, first_row)))
+            return as_float(self._call(theta, child_seed(seed, first_row)))
         rows = [
-            _as_float(self._call(row, child_seed(seed, first_row + i))).reshape(-1)
+            as_float(self._call(row, child_seed(seed, first_row + i))).reshape(-1)
             for i, row in enumerate(theta)
         ]
         widths = {len(row) for row in rows}
@@ -60,6 +70,7 @@ class CustomTask:
     simulator: SeededSimulator
     prior: Prior
     names: tuple[str, ...] | None = None
+    item_dim: int = 1
 
     @cached_property
     def theta_dim(self) -> int:
@@ -81,6 +92,16 @@ class CustomTask:
         """A custom simulator has no default observation."""
         raise NotImplementedError("a custom simulator has no default observation; pass your own.")
 
+    @property
+    def row_wise(self) -> bool:
+        """Whether the simulator takes one theta at a time."""
+        return bool(getattr(self.simulator, "row_wise", False))
+
+    @property
+    def failure_reason(self) -> Callable[[Tensor, Tensor], str | None] | None:
+        """What the simulator offers to explain rows that are not finite."""
+        return getattr(self.simulator, "failure_reason", None)
+
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
         return self.simulator(theta, seed, first_row=first_row)
@@ -95,6 +116,7 @@ def from_function(
     prior: Prior,
     batched: bool = False,
     parameter_names: Sequence[str] | None = None,
+    item_dim: int = 1,
 ) -> CustomTask:
     """Make a task of your own function and prior.
 
@@ -105,6 +127,7 @@ def from_function(
         prior: anything with ``sample((n,)) -> (n, d)``; no density is needed.
         batched: whether ``f`` takes many parameters at once.
         parameter_names: one name a parameter, in order.
+        item_dim: where x is a list of items whose order may not matter, the values of one item.
 
     Raises:
         ValueError: if the number of names is not the number of parameters.
@@ -116,9 +139,8 @@ def from_function(
     >>> task(torch.zeros(3, 2), seed=1).shape
     torch.Size([3, 2])
     """
-    task = CustomTask(
-        FunctionSimulator(f, batched), prior, tuple(parameter_names) if parameter_names else None
-    )
+    names = tuple(parameter_names) if parameter_names else None
+    task = CustomTask(FunctionSimulator(f, batched), prior, names, item_dim)
     if task.names is not None and len(task.names) != task.theta_dim:
         raise ValueError(
             f"`parameter_names` must name the {task.theta_dim} parameters of the prior; "
@@ -147,7 +169,8 @@ def parameters_of(function: Callable[..., Any]) -> set[str]:
         return set()
 
 
-def _as_float(values: Any) -> Tensor:
+def as_float(values: Any) -> Tensor:
+    """Numbers of any kind as float32 on the CPU; what float32 cannot hold becomes infinite."""
     if not isinstance(values, Tensor):
         values = torch.as_tensor(np.asarray(values, dtype=np.float64))
     rows: Tensor = values.detach().to("cpu", torch.float32)

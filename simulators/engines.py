@@ -1,23 +1,37 @@
-"""Where batches are simulated: in this process, or in worker processes that may die alone."""
+"""Where batches are simulated: in this process, in worker processes, or on other machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-import torch
-
-from .base import Failure, SeededSimulator
+from .base import SeededSimulator
 from .batches import Batch, BatchResult, simulate_batch
 
+NAMES = ("in-process", "processes", "distributed")
 
+
+@runtime_checkable
 class Engine(Protocol):
-    """Carries batches to a simulator and brings the results back in the order submitted."""
+    """Carries batches to a simulator. Open one and reuse it: workers stay between runs."""
 
-    def run(self, simulator: SeededSimulator, batches: Iterator[Batch]) -> Iterator[BatchResult]:
-        """Simulate every batch."""
+    @property
+    def workers(self) -> int:
+        """How many batches are simulated at a time."""
+        ...
+
+    def run(
+        self,
+        simulator: SeededSimulator,
+        batches: Iterator[Batch],
+        timeout: float | None = None,
+    ) -> Iterator[BatchResult]:
+        """Simulate every batch, taken from the iterator when there is room for it.
+
+        Results come as they complete, one or more a batch. Closing the iterator that brings them
+        gives up what is going on.
+        """
         ...
 
     def close(self) -> None:
@@ -29,94 +43,58 @@ class Engine(Protocol):
 class InProcess:
     """One batch after the other, here: the fastest way for vectorised and compiled simulators."""
 
-    def run(self, simulator: SeededSimulator, batches: Iterator[Batch]) -> Iterator[BatchResult]:
+    workers = 1
+
+    def run(
+        self,
+        simulator: SeededSimulator,
+        batches: Iterator[Batch],
+        timeout: float | None = None,
+    ) -> Iterator[BatchResult]:
         """Simulate every batch."""
-        return (simulate_batch(simulator, batch) for batch in batches)
+        if timeout is not None:
+            raise ValueError(
+                f"`timeout` needs a simulation that can be stopped, so worker processes; got "
+                f"timeout={timeout:g} with an open in-process engine. Open another with "
+                "open_engine(workers, timeout), or pass no engine."
+            )
+        return (result for batch in batches for result in simulate_batch(simulator, batch))
 
     def close(self) -> None:
         """Nothing to let go of."""
 
 
-@dataclass(frozen=True)
-class Processes:
-    """Worker processes: a simulation that hangs or kills its worker costs itself alone.
-
-    ``pebble`` is the pool that survives both (its workers are replaced). Workers start from a
-    clean server process, so the simulator must be importable or picklable.
+def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = None) -> Engine:
+    """Open an engine; close it when done.
 
     Args:
-        workers: number of processes.
-        timeout: seconds one simulation may take; unlimited when omitted.
+        workers: simulations at a time, for engines that start their own workers.
+        timeout: seconds one simulation may take, for every run that names no other.
+        engine: ``"in-process"``, ``"processes"``, ``"distributed"`` (a cluster of this machine),
+            the address of a running ``dask`` scheduler (``"tcp://host:8786"``) or its ``Client``.
+            When omitted: in process for one worker without a timeout, else processes. A timeout
+            needs a process that can be stopped, so with one ``"in-process"`` means one process.
+
+    Raises:
+        ValueError: if ``workers`` or ``timeout`` is not positive, or the name is not known.
     """
-
-    workers: int
-    timeout: float | None = None
-    _pool: list[Any] = field(default_factory=list, repr=False)
-
-    def run(self, simulator: SeededSimulator, batches: Iterator[Batch]) -> Iterator[BatchResult]:
-        """Simulate every batch."""
-        pending = [(batch, self._submit(simulator, batch)) for batch in batches]
-        for batch, future in pending:
-            yield self._collect(simulator, batch, future)
-
-    def close(self) -> None:
-        """Stop the workers."""
-        while self._pool:
-            pool = self._pool.pop()
-            pool.stop()
-            pool.join()
-
-    def _submit(self, simulator: SeededSimulator, batch: Batch) -> Future[BatchResult]:
-        if not self._pool:
-            self._pool.append(self._start())
-        limit = None if self.timeout is None else self.timeout * len(batch.theta)
-        future: Future[BatchResult] = self._pool[0].schedule(
-            _work, args=(simulator, batch), timeout=limit
-        )
-        return future
-
-    def _start(self) -> Any:
-        import multiprocessing
-
-        from pebble import ProcessPool
-
-        context = multiprocessing.get_context("forkserver")
-        return ProcessPool(max_workers=self.workers, context=context)
-
-    def _collect(
-        self, simulator: SeededSimulator, batch: Batch, future: Future[BatchResult]
-    ) -> BatchResult:
-        from pebble import ProcessExpired
-
-        try:
-            return future.result()
-        except TimeoutError:
-            reason = f"timeout: no result within {self.timeout} s"
-        except ProcessExpired as error:
-            reason = f"worker died: exit code {error.exitcode}"
-        if len(batch.theta) == 1:
-            failure = Failure(batch.first_row, reason)
-            none = torch.empty(0, dtype=torch.long)
-            return BatchResult(batch.first_row, none, torch.empty(0, 0), (failure,))
-        # The fault is one row's: its neighbours are simulated again, each on its own.
-        from .batches import join
-
-        rows = [
-            Batch(batch.first_row + i, batch.theta[i : i + 1], batch.seed)
-            for i in range(len(batch.theta))
-        ]
-        return join(batch.first_row, list(self.run(simulator, iter(rows))))
-
-
-def _work(simulator: SeededSimulator, batch: Batch) -> BatchResult:
-    torch.set_num_threads(1)
-    return simulate_batch(simulator, batch)
-
-
-def open_engine(workers: int, timeout: float | None) -> Engine:
-    """The engine for a number of workers: in process for one without a timeout."""
     if workers < 1:
         raise ValueError(f"`workers` must be at least 1; got {workers}.")
-    if workers == 1 and timeout is None:
+    if timeout is not None and not timeout > 0.0:
+        raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout}.")
+    if engine is None:
+        engine = "in-process" if workers == 1 else "processes"
+    if engine == "in-process" and timeout is None:
         return InProcess()
-    return Processes(workers, timeout)
+    if engine in ("in-process", "processes"):
+        from .processes import Processes
+
+        return Processes(1 if engine == "in-process" else workers, timeout)
+    if isinstance(engine, str) and engine != "distributed" and "://" not in engine:
+        raise ValueError(
+            f"`engine` must be one of {', '.join(NAMES)}, the address of a scheduler, or an open "
+            f"engine; got {engine!r}."
+        )
+    from .cluster import connect
+
+    return connect(None if engine == "distributed" else engine, workers, timeout)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from .random import child_seed
 from .streams import exponential, normal, seed_stream, uniform
+from .ziggurat import draw_exponential, draw_uniform, open_stream
 
 _UPPER_SHORTEST = 10.0
 _UPPER_WIDTH = 10.0
@@ -39,15 +40,16 @@ _THIN = 200
 @njit(nogil=True, cache=True)
 def simulate_queues(theta: Any, seed: Any, first_row: Any, out: Any) -> None:
     """Fill ``out`` (n, customers) with interdeparture times at ``theta`` (n, 3)."""
-    state = np.empty(4, np.uint64)
     for i in range(theta.shape[0]):
-        seed_stream(state, seed, first_row + np.uint64(i))
+        stream = open_stream(seed, first_row + np.uint64(i))
         shortest, width, rate = theta[i, 0], theta[i, 1], theta[i, 2]
         arrival = 0.0
         departure = 0.0
         for j in range(out.shape[1]):
-            arrival += exponential(state) / rate
-            gap = shortest + width * uniform(state) + max(0.0, arrival - departure)
+            wait, stream = draw_exponential(stream)
+            service, stream = draw_uniform(stream)
+            arrival += wait / rate
+            gap = shortest + width * service + max(0.0, arrival - departure)
             departure += gap
             out[i, j] = gap
 

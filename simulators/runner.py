@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from .base import Simulations
-from .batches import BatchResult, join, split
+from .base import Failure, SeededSimulator, Simulations
+from .batches import BatchResult, FloatArray, any_cut, join
 from .custom import as_seeded
+from .cuts import Pace, cut_by_rows, cut_by_time
 from .engines import Engine, open_engine
+from .progress import Progress
 from .random import fresh_seed
+from .store import to_simulations
+from .store_writer import Store, open_store
+
+_MIN_ROWS_TO_JUDGE = 50
+_SIGMAS_TO_JUDGE = 4.0
 
 
 def simulate(
@@ -20,49 +31,155 @@ def simulate(
     theta: Tensor,
     *,
     workers: int = 1,
-    engine: Engine | None = None,
+    engine: Engine | str | Any = None,
     timeout: float | None = None,
     seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
     max_failure_fraction: float = 0.5,
 ) -> Simulations:
     """Simulate every row of ``theta``.
 
-    The result is a function of ``(simulator, theta, seed)`` alone, whatever the engine and the
-    number of workers. A row that raises, returns NaN or Inf, outlasts ``timeout`` or kills its
-    worker is left out, and listed in ``failures``.
+    The result is a function of ``(simulator, theta, seed)`` alone, whatever the engine, the
+    number of workers, and the interruptions between. A row that raises, returns NaN or Inf or a
+    wrong number of values, outlasts ``timeout`` or kills its worker is left out, and listed in
+    ``failures`` with the reason and its theta. A simulator may offer ``failure_reason(theta_row,
+    x_row)`` to say why a row is not finite.
 
     Args:
-        simulator: callable theta (n, d) -> x (n, p); a task, or a plain batched function.
+        simulator: callable theta (n, d) -> x (n, p); a task, or a plain batched function. For a
+            function of one theta (d,) see :func:`simulators.from_function`.
         theta: parameters, (n, d).
-        workers: processes; 1 runs in this process unless a timeout is set.
-        engine: an open engine to use instead; it stays open.
+        workers: simulations at a time; 1 runs in this process unless a timeout is set.
+        engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
+            scheduler or its ``Client``, or an open engine
+            (:func:`simulators.engines.open_engine`), which stays open.
         timeout: seconds one simulation may take.
         seed: seed of the noise; a fresh one is drawn and recorded when omitted.
-        max_failure_fraction: share of failures, in [0, 1], above which the run is refused.
+        store: a folder in which every finished simulation is kept. A run that finds it there goes
+            on where the last one ended; failures are kept too, and not tried again
+            (:func:`simulators.forget_failures` changes that).
+        progress: show a bar when the run takes more than a second and someone is there to see it.
+        max_failure_fraction: share of failures, in [0, 1], above which the run is stopped, as
+            soon as that is beyond doubt.
 
     Raises:
-        ValueError: if ``theta`` is not (n, d), if the simulator returns the wrong number of rows,
-            or if more than ``max_failure_fraction`` of the simulations failed.
+        ValueError: if ``theta`` is not (n, d), if the store holds other simulations, or if more
+            than ``max_failure_fraction`` of the simulations failed.
     """
-    theta = torch.as_tensor(theta).detach().to("cpu", torch.float32)
-    if theta.ndim != 2:
-        raise ValueError(f"`theta` must have shape (n, d); got {tuple(theta.shape)}.")
+    rows = _as_rows(theta)
+    if not 0.0 <= max_failure_fraction <= 1.0:
+        raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
     seeded = as_seeded(simulator)
-    seed = fresh_seed() if seed is None else seed
-    opened = open_engine(workers, timeout) if engine is None else engine
-    try:
-        result = join(0, list(opened.run(seeded, split(theta, seed))))
-    finally:
-        if engine is None:
-            opened.close()
-    _check_failures(result, len(theta), max_failure_fraction)
-    return Simulations(theta[result.index], result.x, result.index, result.failures, seed)
+    with ExitStack() as resources:
+        kept: list[BatchResult] = []
+        archive: Store | None = None
+        if store is not None:
+            archive = resources.enter_context(open_store(store, rows, seed))
+            seed, kept = archive.seed, archive.kept
+        seed = fresh_seed() if seed is None else seed
+        judge = _Judge(len(rows), max_failure_fraction, store)
+        for result in kept:
+            judge.consider(result)
+        if judge.done < len(rows):
+            bar = resources.enter_context(Progress(len(rows), judge.done, progress))
+            for result in _run(seeded, rows, seed, kept, workers, engine, timeout, resources):
+                kept.append(result)
+                if archive is not None:
+                    archive.append(result)
+                judge.consider(result)
+                bar.update(judge.done, judge.failed)
+    return to_simulations(join(kept), rows, seed)
 
 
-def _check_failures(result: BatchResult, num_rows: int, limit: float) -> None:
-    if num_rows and len(result.failures) > limit * num_rows:
-        first = result.failures[0]
-        raise ValueError(
-            f"`simulator` failed for {len(result.failures)} of {num_rows} parameters, more than "
-            f"the {limit:.0%} allowed; the first, row {first.index}: {first.reason}"
+def _run(
+    simulator: SeededSimulator,
+    theta: FloatArray,
+    seed: int,
+    kept: list[BatchResult],
+    workers: int,
+    engine: Any,
+    timeout: float | None,
+    resources: ExitStack,
+) -> Iterator[BatchResult]:
+    """Simulate the rows that are not kept yet; results come as they complete."""
+    given = isinstance(engine, Engine)
+    opened: Engine = engine if given else open_engine(workers, timeout, engine)
+    if not given:
+        resources.callback(opened.close)
+    missing = np.ones(len(theta), bool)
+    for result in kept:
+        missing[result.index] = False
+        missing[[failure.index for failure in result.failures]] = False
+    pace = Pace()
+    if any_cut(simulator):
+        batches = cut_by_time(theta, seed, missing, opened.workers, pace)
+    else:
+        batches = cut_by_rows(theta, seed, missing)
+    results = opened.run(simulator, batches, timeout if given else None)
+    resources.callback(getattr(results, "close", lambda: None))
+    for result in results:
+        pace.learn(result)
+        yield result
+
+
+class _Judge:
+    """Counts failures, and stops a run whose share of them is beyond doubt above the limit."""
+
+    def __init__(self, num_rows: int, limit: float, store: object) -> None:
+        self.done = self.failed = 0
+        self._num_rows, self._limit, self._store = num_rows, limit, store
+        self._widths: dict[int, int] = {}
+        self._failures = 0
+        self._first: Failure | None = None
+
+    def consider(self, result: BatchResult) -> None:
+        """Count a result.
+
+        Failures above ``limit`` times all rows are certain. Sooner, from 50 rows on, a share
+        four standard errors above the limit is no accident of the rows that came first.
+        """
+        if len(result.index):
+            width = result.x.shape[1]
+            self._widths[width] = self._widths.get(width, 0) + len(result.index)
+        self._failures += len(result.failures)
+        self._first = min(
+            (f for f in (self._first, *result.failures[:1]) if f is not None),
+            key=lambda failure: failure.index,
+            default=None,
         )
+        finished = sum(self._widths.values())
+        self.done = finished + self._failures
+        self.failed = self.done - max(self._widths.values(), default=0)
+        spread = math.sqrt(self._limit * (1.0 - self._limit) * self.done)
+        doubtless = self._limit * self.done + _SIGMAS_TO_JUDGE * spread
+        enough = self.done >= _MIN_ROWS_TO_JUDGE and self.failed > doubtless
+        if enough or self.failed > self._limit * self._num_rows:
+            self._stop()
+
+    def _stop(self) -> None:
+        first = self._first
+        example = f" The first, row {first.index}: {first.reason}." if first else ""
+        shape = first is None or first.reason.startswith("wrong shape")
+        hint = (
+            " A simulator that takes one parameter at a time is wrapped with "
+            "simulators.from_function(f, prior)."
+        )
+        kept = (
+            f" All {self.done} results are kept in {self._store}; to have the failures tried "
+            "again, call simulators.forget_failures on it."
+        )
+        raise ValueError(
+            f"`simulator` failed for {self.failed} of the {self.done} parameters tried, more "
+            f"than the {self._limit:.0%} that `max_failure_fraction` allows.{example}"
+            f"{hint if shape else ''}{kept if self._store is not None else ''}"
+        )
+
+
+def _as_rows(theta: Tensor) -> FloatArray:
+    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
+    if rows.ndim != 2:
+        raise ValueError(
+            f"`theta` must have shape (n, d), one row a simulation; got {tuple(rows.shape)}."
+        )
+    return np.ascontiguousarray(rows.numpy())

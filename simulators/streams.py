@@ -98,3 +98,22 @@ def row_normals(seed: int, num_rows: int, width: int, first_row: int = 0) -> NDA
     out = np.empty((num_rows, width))
     _fill_normals(out, np.uint64(seed), np.uint64(first_row))
     return out
+
+
+@njit(nogil=True, cache=True)
+def _fill_uniforms(out: Any, seed: Any, first_row: Any) -> None:
+    state = np.empty(4, np.uint64)
+    for i in range(out.shape[0]):
+        seed_stream(state, seed, first_row + np.uint64(i))
+        for j in range(out.shape[1]):
+            out[i, j] = uniform(state)
+
+
+def row_uniforms(seed: int, num_rows: int, width: int, first_row: int = 0) -> NDArray[np.float64]:
+    """Uniforms on (0, 1), (num_rows, width); row i is a function of ``(seed, first_row + i)``.
+
+    The streams are those of :func:`row_normals`: who needs both gives each a child seed.
+    """
+    out = np.empty((num_rows, width))
+    _fill_uniforms(out, np.uint64(seed), np.uint64(first_row))
+    return out

@@ -160,7 +160,7 @@ def test_a_shadowed_package_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_threads_are_left_as_found() -> None:
-    from .test_sampler import quick_fit
+    from test_sampler import quick_fit
 
     before = torch.get_num_threads()
     quick_fit(num_simulations=400)

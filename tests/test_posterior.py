@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_sampler import X_O, quick_fit
 
 import abi
 from abi.storage import read_parts
-
-from .test_sampler import X_O, quick_fit
 
 
 @pytest.fixture(scope="module")

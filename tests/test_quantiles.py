@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abi.config import ABIConfig
+from abi.encoders import encode
 from abi.kernel import train_kernel
 from abi.quantiles import InputScaling, QuantileNetwork, huber_quantile_loss
 from abi.training import TrainingSettings, train
@@ -95,6 +96,17 @@ def test_exchangeable_data_are_sorted_when_that_predicts_better() -> None:
     assert train_kernel(theta, x, x[0], config, seed=0)[0].encoder == "sorted"
     ordered = torch.cat([theta, torch.rand(1_500, 5, generator=generator) * 3], dim=1)
     assert train_kernel(theta, ordered, ordered[0], config, seed=0)[0].encoder == "flat"
+
+
+def test_sorted_items_do_not_depend_on_their_order_and_keep_every_value() -> None:
+    x = torch.randn(50, 12, generator=torch_generator(0))
+    shuffled = x.reshape(50, 4, 3)[:, [2, 0, 3, 1]].reshape(50, 12)
+    assert torch.equal(encode(x, "sorted", 3), encode(shuffled, "sorted", 3))
+    assert encode(x, "sorted", 3).shape == (50, 36)
+    assert torch.equal(encode(x, "sorted", 1), x.sort(dim=1).values)
+    assert encode(x, "flat", 3) is x
+    first = encode(x, "sorted", 3)[:, :12].sort(dim=1).values
+    assert torch.equal(first, x.sort(dim=1).values)
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6])

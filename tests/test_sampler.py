@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import problems
 import pytest
 import torch
 from torch import Tensor
@@ -15,8 +16,6 @@ import abi
 from abi.generators.flow import FlowSettings
 from abi.training import TrainingSettings
 from simulators import MG1, GaussianLinear, from_function
-
-from . import problems
 
 QUICK = TrainingSettings(max_epochs=15, patience=5)
 SMALL = abi.ABIConfig(
@@ -47,11 +46,11 @@ def quick_fit(**changes: object) -> abi.ABIPosterior:
 def test_appendix_c1_reaches_the_exact_posterior_and_does_not_drift() -> None:
     """theta ~ N(0, 20), x ~ N(theta, 1), x_o = 6.24: posterior N(5.94, 0.95), nine rounds."""
     task = GaussianLinear.warmup()
-    tolerances = (2.0, 0.7, 0.3, 0.1, 0.05, 0.03, 0.02, 0.02, 0.02)
+    tolerances = (2.0, 0.7, 0.3, 0.01, 0.005, 0.003, 0.001, 0.001, 0.001)
     config = abi.ABIConfig.paper(
         tolerances=tolerances,
-        pairs_per_round=4_000,
-        max_retries=1_500,
+        pairs_per_round=5_000,
+        max_retries=1_000_000,
         generator="mixture",
         max_components=1,
     )
@@ -59,7 +58,7 @@ def test_appendix_c1_reaches_the_exact_posterior_and_does_not_drift() -> None:
         task.prior,
         task,
         task.observation,
-        num_simulations=9 * 3_000_000,
+        num_simulations=9 * 5_000 * 1_000_000,
         num_rounds=9,
         config=config,
         distance=lambda x: (x[:, 0] - 6.24).abs(),
@@ -74,7 +73,7 @@ def test_appendix_c1_reaches_the_exact_posterior_and_does_not_drift() -> None:
     drift = sum(1.0 / count for count in kept)
     assert float(draws.mean()) == pytest.approx(float(mean), abs=4 * math.sqrt(variance * drift))
     assert float(draws.var()) == pytest.approx(variance, abs=4 * variance * math.sqrt(2 * drift))
-    assert all(record.dropped_fraction < 0.02 for record in posterior.rounds)
+    assert all(record.dropped_fraction < 0.002 for record in posterior.rounds)
     assert [record.tolerance for record in posterior.rounds] == list(tolerances)
 
 
@@ -223,7 +222,10 @@ def test_failing_simulations_are_counted_not_fatal() -> None:
         ({"x_o": torch.zeros(2, 6)}, r"`x_o` must be one observation"),
         ({"prior": torch.rand}, r"`prior` must give draws of shape \(n, d\)"),
         ({"prior": lambda n: torch.rand(n + 1, 2)}, r"`prior` must give draws of shape \(n, d\)"),
-        ({"simulator": problems.one_row_short}, "`simulator` must return one row for each"),
+        (
+            {"simulator": problems.one_row_short},
+            r"`simulator` failed for .* not one row a parameter",
+        ),
         ({"simulator": problems.constant, "x_o": torch.ones(4)}, "`simulator` returned the same x"),
         ({"simulator": problems.all_nan}, "`simulator` failed for"),
         ({"num_simulations": 150}, "`num_simulations` must be at least 200 for 2 rounds"),

@@ -8,18 +8,23 @@ from typing import Annotated
 
 import typer
 
+from .fit import fit_command
+from .simulate import simulate_command
+from .validate import validate_command
+
 app = typer.Typer(
     name="abi",
     help="Adaptive Bayesian inference for simulators, and tests of the posteriors it gives.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("fit")(fit_command)
+app.command("simulate")(simulate_command)
+app.command("validate")(validate_command)
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
-    from . import fit, validate  # noqa: F401 - importing a command registers it
-
     try:
         app()
     except (ValueError, TypeError, FileExistsError) as error:

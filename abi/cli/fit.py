@@ -17,14 +17,12 @@ from ..problem import Plan, Problem, pose
 from ..run_folder import RunFolder
 from ..sampler import run
 from ..summary import describe, summarise, write_rounds, write_samples
-from .app import app
 from .loading import load_array, load_instance
 
 _NUM_PRIOR = 10_000
 
 
-@app.command()
-def fit(
+def fit_command(
     simulator: Annotated[
         str, typer.Option(help="module:object, for example simulators:MG1 or mymodule:simulate.")
     ],
@@ -115,6 +113,7 @@ def _write(
         folder.path / "marginals.png",
         prior=sample_prior(problem.prior, _NUM_PRIOR, seed=0),
         exact=exact,
+        support=problem.support,
         title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
     )
     _print_table(samples, exact, posterior)

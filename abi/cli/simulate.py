@@ -1,0 +1,77 @@
+"""``abi simulate``: draw from the prior, simulate, and keep every finished row in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .loading import load_instance
+
+
+def simulate_command(
+    simulator: Annotated[
+        str, typer.Option(help="module:object, a task or a function theta (n, d) -> x (n, p).")
+    ],
+    out: Annotated[Path, typer.Option(help="The store: a folder, new or to go on with.")],
+    num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
+    prior: Annotated[
+        str | None, typer.Option(help="module:object with sample((n,)); the task's own if omitted.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Simulations at a time.")] = 1,
+    engine: Annotated[
+        str | None, typer.Option(help="in-process, processes, distributed, or tcp://host:port.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds one simulation may take.")] = None,
+    one_at_a_time: Annotated[
+        bool, typer.Option("--one-at-a-time", help="The function takes one theta (d,).")
+    ] = False,
+    retry_failures: Annotated[
+        bool, typer.Option("--retry-failures", help="Try the failures in the store again.")
+    ] = False,
+    max_failure_fraction: Annotated[
+        float, typer.Option(help="Stop when a larger share fails.")
+    ] = 0.5,
+) -> None:
+    """Simulate from a prior into a folder that survives a kill; run again to go on.
+
+    With a task of the package, the rows are those of simulators.sample_joint(task, n, seed).
+    """
+    from simulators import forget_failures, simulate
+    from simulators.custom import FunctionSimulator
+    from simulators.random import child_seed
+
+    function = load_instance(simulator, "--simulator")
+    theta = _draw(_prior_of(function, prior), num_simulations, seed)
+    if retry_failures and out.exists():
+        forget_failures(out)
+    run = simulate(
+        FunctionSimulator(function, batched=False) if one_at_a_time else function,
+        theta,
+        workers=workers,
+        engine=engine,
+        timeout=timeout,
+        seed=child_seed(seed, 1),
+        store=out,
+        max_failure_fraction=max_failure_fraction,
+    )
+    typer.echo(f"{out}: {len(run.x)} simulations, {len(run.failures)} failures")
+    for failure in run.failures[:5]:
+        typer.echo(f"  row {failure.index}: {failure.reason}")
+
+
+def _prior_of(function: Any, prior: str | None) -> Any:
+    if prior is not None:
+        return load_instance(prior, "--prior")
+    if not hasattr(function, "prior"):
+        raise ValueError("`--prior` must name the prior of a simulator that has none of its own.")
+    return function.prior
+
+
+def _draw(prior: Any, num_simulations: int, seed: int) -> Any:
+    from simulators import sample_prior
+    from simulators.random import child_seed
+
+    return sample_prior(prior, num_simulations, child_seed(seed, 0))

@@ -1,0 +1,144 @@
+"""Appendix C.1 of Lu & Wong (2025): nine rounds on a Gaussian, the paper's tolerances (Figure 10).
+
+theta ~ N(0, 20), x | theta ~ N(theta, 1), x_o = 6.24; the exact posterior is N(5.94, 0.95). Each
+round keeps the theta whose X lies within eps_t of x_o, and proposes from their moments.
+
+Two facts the paper does not state. Matching moments turns flat-topped partial posteriors into
+Gaussians: with infinitely many draws and R the recursion settles at N(5.957, 0.893), not at
+N(5.943, 0.952); 10,000 draws a round hardly tell. And R must be large: a theta three sds out
+needs 100,000 calls at eps = 0.001, and dropping such theta narrows every further round (Theorem
+2.2): with R = 20,000 one theta in a hundred is dropped, and the variance drifts to 0.71.
+
+Run: python examples/paper/warmup.py. Writes warmup.json and warmup.png beside itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import norm
+
+import abi
+from abi.generators.mixture import MixtureModel
+from abi.kernel import FixedKernel
+from abi.storage import load_state
+from simulators import GaussianLinear
+
+TOLERANCES = (2.0, 0.7, 0.3, 0.01, 0.005, 0.003, 0.001, 0.001, 0.001)
+PROPOSALS = 10_000  # N
+RETRIES = 1_000_000  # R
+CALLS_PER_ROUND = PROPOSALS * RETRIES
+X_O = 6.24
+CLOSE = 1e-3
+HERE = Path(__file__).parent
+
+
+def fit_rounds(folder: Path) -> tuple[abi.ABIPosterior, list[tuple[float, float]]]:
+    """The fit, and the moments of the generator after each round."""
+    task = GaussianLinear.warmup()
+    config = abi.ABIConfig.paper(
+        tolerances=TOLERANCES,
+        pairs_per_round=PROPOSALS,
+        max_retries=RETRIES,
+        generator="mixture",
+        max_components=1,
+    )
+    distance = FixedKernel(lambda x: (x[:, 0] - X_O).abs())
+    posterior = abi.fit(
+        task.prior,
+        task,
+        task.observation,
+        num_simulations=len(TOLERANCES) * CALLS_PER_ROUND,
+        num_rounds=len(TOLERANCES),
+        config=config,
+        distance=distance.function,
+        run_dir=folder,
+    )
+    states = [
+        load_state(path, task.observation, config, distance)
+        for path in sorted(folder.glob("round_*.safetensors"))
+    ]
+    return posterior, [moments(state.model) for state in states]
+
+
+def moments(model: MixtureModel) -> tuple[float, float]:
+    return float(model.means[0, 0]), float(model.factors[0, 0, 0] ** 2)
+
+
+def retention(mean: float, variance: float) -> float:
+    """P(|X - x_o| <= 0.001) for theta ~ N(mean, variance), in closed form."""
+    law = norm(mean, math.sqrt(variance + 1.0))
+    return float(law.cdf(X_O + CLOSE) - law.cdf(X_O - CLOSE))
+
+
+def draw(proposals: list[tuple[float, float]], exact: tuple[float, float], path: Path) -> None:
+    """Left: the prior, the generator after each round, the posterior. Right: retention."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[3, 2])
+    grid = np.linspace(-4, 12, 400)
+    left.plot(grid, norm.pdf(grid, 0, math.sqrt(20)), color="#999999", label="prior")
+    for number, (mean, variance) in enumerate(proposals, start=1):
+        shade = 0.2 + 0.8 * number / len(proposals)
+        label = "round 1 to 9 (light to dark)" if number == len(proposals) else None
+        curve = norm.pdf(grid, mean, math.sqrt(variance))
+        left.plot(grid, curve, color="#0072B2", alpha=shade, linewidth=1.2, label=label)
+    curve = norm.pdf(grid, exact[0], math.sqrt(exact[1]))
+    left.plot(grid, curve, "--", color="black", linewidth=1.8, label="exact posterior")
+    left.set_xlabel("theta")
+    left.set_yticks([])
+    left.legend(frameon=False, fontsize=8, loc="upper left")
+    rates = [1e4 * retention(*proposal) for proposal in proposals]
+    right.plot(
+        range(1, len(rates) + 1), rates, "o-", color="#0072B2", label="proposal after the round"
+    )
+    right.axhline(1e4 * retention(*exact), color="black", linestyle="--", label="exact posterior")
+    right.set_xlabel("round")
+    right.set_ylabel("of 10,000 X, within 0.001 of x_o")
+    right.set_ylim(bottom=0)
+    right.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    task = GaussianLinear.warmup()
+    mean, variance = task.posterior_moments(task.observation)
+    exact = (float(mean), variance)
+    started = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        posterior, proposals = fit_rounds(Path(folder))
+    drift = sum(1.0 / record.accepted for record in posterior.rounds)
+    result = {
+        "exact": {"mean": exact[0], "variance": exact[1]},
+        "after_nine_rounds": {"mean": proposals[-1][0], "variance": proposals[-1][1]},
+        "monte_carlo_sd": {
+            "mean": math.sqrt(exact[1] * drift),
+            "variance": exact[1] * math.sqrt(2 * drift),
+        },
+        "retention": {
+            "proposals": [retention(*proposal) for proposal in proposals],
+            "exact posterior": retention(*exact),
+        },
+        "moments_by_round": proposals,
+        "rounds": [record.to_dict() for record in posterior.rounds],
+        "simulator_calls": posterior.num_simulations,
+        "cpu_seconds": time.process_time() - started,
+        "seed": posterior.seed,
+        "versions": {"abi-toolkit": abi.__version__, "torch": torch.__version__},
+    }
+    (HERE / "warmup.json").write_text(json.dumps(result, indent=2) + "\n")
+    draw(proposals, exact, HERE / "warmup.png")
+    print(
+        json.dumps({key: result[key] for key in ("exact", "after_nine_rounds", "monte_carlo_sd")})
+    )
+
+
+if __name__ == "__main__":
+    main()
