@@ -204,4 +204,4 @@ def test_validate_takes_stored_samples_and_observations() -> None:
     report = validate(q, theta, x, ["sbc", "colt_identity", "lc2st"], num_samples=100)
     assert len(report.results) == 3
     report = validate(exact, theta, x, ["score_rank", "local_hpd"], x_o=torch.zeros(2))
-    assert all(len(result.details["p_values"]) == 1 for result in report.results)
+    assert torch.equal(report.results[1].details["x_o"], torch.zeros(1, 2))

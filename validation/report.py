@@ -19,6 +19,9 @@ from .seeds import part_seed
 from .stored_samples import StoredSamples
 from .uniformity import holm
 
+_LOCAL = ("lc2st", "local_hpd")
+"""The tests that answer at an x_o; the others are about all x, whatever x_o they could take."""
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -206,6 +209,6 @@ def _keywords(
         keywords["num_samples"] = min(10, num_samples)
     elif "num_samples" in accepted or name == "colt_identity":
         keywords["num_samples"] = num_samples
-    if x_o is not None and "x_o" in accepted and name != "c2st":
+    if x_o is not None and name in _LOCAL:
         keywords["x_o"] = x_o
     return keywords
