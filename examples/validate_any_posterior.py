@@ -11,8 +11,10 @@ Writes its table to validate_any_posterior.json beside it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -156,7 +158,8 @@ def main() -> None:
     train = joint(NUM_SIMULATIONS, child_seed(SEED, 0))
     theta, x = joint(NUM_PAIRS, child_seed(SEED, 1))
     few = theta[:NUM_PAIRS_SLOW], x[:NUM_PAIRS_SLOW]
-    with isolated_rng(SEED):
+    # sbi writes its training logs where it runs.
+    with isolated_rng(SEED), tempfile.TemporaryDirectory() as logs, contextlib.chdir(logs):
         npe, nle, flow = train_npe(*train), train_nle(*train), train_zuko(*train)
         arrays = exact_posterior(200, x), exact_posterior(200, x) * 1.15
     layout = "samples_first"

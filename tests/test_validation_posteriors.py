@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -215,10 +216,11 @@ def test_sbi_ranks_agree_with_ours_on_the_same_draws() -> None:
 
 
 @pytest.fixture(scope="module")
-def sbi_npe() -> tuple[object, object]:
+def sbi_npe(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
     """A barely trained NPE of sbi on two moons' dimensions: posterior and estimator."""
     pytest.importorskip("sbi")
-    with isolated_rng(0), warnings.catch_warnings():
+    logs = tmp_path_factory.mktemp("sbi")  # sbi writes its training logs where it runs
+    with isolated_rng(0), contextlib.chdir(logs), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from sbi.inference import NPE
 
