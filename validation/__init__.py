@@ -1,1 +1,63 @@
-"""May we trust that answer? Tests of any posterior with joint draws from prior and simulator."""
+"""May we trust that answer? Tests of any posterior with joint draws from prior and simulator.
+
+Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
+posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained
+on. :func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
+says what each can and cannot see.
+
+>>> import torch
+>>> from simulators import GaussianLinear, sample_joint
+>>> theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 300, seed=1)
+>>> q = lambda x: torch.distributions.Normal(x / 2, 0.4)  # the spread should be 0.71
+>>> validate(q, theta, x, ["sbc", "hpd"]).rejected
+('sbc', 'hpd')
+"""
+
+from .ball_ranks import ColtTraining
+from .base_space import FlowNull, fit_flow_null
+from .classifiers import Training
+from .conformal import conformal_c2st
+from .coverage import tarp
+from .density_ranks import hpd
+from .discriminative import discriminative_calibration
+from .local_classifier import LC2ST, fit_lc2st, lc2st
+from .local_coverage import local_hpd
+from .localization import Localization, colt, localize
+from .methods import METHODS, NOTES
+from .posteriors import Posterior
+from .ranks import sbc
+from .recognise import as_posterior
+from .report import Report, validate
+from .result import ValidationResult
+from .score_ranks import score_rank
+from .stored_samples import PerObservation
+from .two_sample import c2st
+
+__all__ = [
+    "LC2ST",
+    "METHODS",
+    "NOTES",
+    "ColtTraining",
+    "FlowNull",
+    "Localization",
+    "PerObservation",
+    "Posterior",
+    "Report",
+    "Training",
+    "ValidationResult",
+    "as_posterior",
+    "c2st",
+    "colt",
+    "conformal_c2st",
+    "discriminative_calibration",
+    "fit_flow_null",
+    "fit_lc2st",
+    "hpd",
+    "lc2st",
+    "local_hpd",
+    "localize",
+    "sbc",
+    "score_rank",
+    "tarp",
+    "validate",
+]

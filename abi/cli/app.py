@@ -10,6 +10,7 @@ import typer
 
 from .fit import fit_command
 from .simulate import simulate_command
+from .validate import validate_command
 
 app = typer.Typer(
     name="abi",
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command("fit")(fit_command)
 app.command("simulate")(simulate_command)
+app.command("validate")(validate_command)
 
 
 def main() -> None:

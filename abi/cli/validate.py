@@ -1,0 +1,101 @@
+"""``abi validate``: may this posterior be trusted? One table, JSON, pictures, an exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .loading import load_array, load_instance
+
+_JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
+
+
+def validate_command(
+    posterior: Annotated[
+        str | None,
+        typer.Option(help="module:object: an sbi posterior, a flow, (num_samples, x) -> samples"),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(help="In place of a posterior: .npz with theta, x, samples (and weights)"),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the samples: samples_first (L, n, d) or observations_first (n, L, d)"
+        ),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help=_JOINT + ".npz with theta and x")] = None,
+    theta: Annotated[Path | None, typer.Option(help=_JOINT + "theta (N, d)")] = None,
+    x: Annotated[Path | None, typer.Option(help=_JOINT + "x (N, p)")] = None,
+    x_o: Annotated[
+        Path | None, typer.Option("--x-o", help="Observations for the local tests, (p,) or (m, p)")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="A test; repeat for several")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
+    num_samples: Annotated[int, typer.Option(help="Draws of the posterior an observation")] = 200,
+    seed: Annotated[int, typer.Option(help="Of everything random")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the results as JSON")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
+) -> None:
+    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake.
+
+    Example: abi validate --posterior mymodule:posterior --data joint.npz -m sbc -m colt
+    """
+    import validation
+
+    q = _posterior(posterior, samples, layout)
+    theta_rows, x_rows = _pairs(data or samples, theta, x)
+    observed = None if x_o is None else load_array(x_o, "--x-o")
+    report = validation.validate(
+        q,
+        theta_rows,
+        x_rows,
+        method or None,
+        observed,
+        alpha=alpha,
+        num_samples=num_samples,
+        seed=seed,
+        progress=True,
+    )
+    typer.echo(str(report))
+    if out is not None:
+        out.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
+    if plots is not None:
+        report.save_plots(plots)
+    raise typer.Exit(1 if report.rejected else 0)
+
+
+def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> Any:
+    """The posterior that was named, or the stored samples."""
+    from validation import as_posterior
+
+    if (spec is None) == (samples is None):
+        raise ValueError("`--posterior` or `--samples` must be given, and not both.")
+    if samples is None:
+        return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
+    parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]
+    weights = load_array(samples, "--samples", "weights") if _holds(samples, "weights") else None
+    return as_posterior(tuple(parts), layout=layout, weights=weights)  # type: ignore[arg-type]
+
+
+def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, Any]:
+    """The joint draws, from one .npz or from two files."""
+    if theta is not None and x is not None:
+        return load_array(theta, "--theta"), load_array(x, "--x")
+    if theta is not None or x is not None or data is None:
+        raise ValueError("`--data` with theta and x, or `--theta` and `--x`, must be given.")
+    return load_array(data, "--data", "theta"), load_array(data, "--data", "x")
+
+
+def _holds(path: Path, key: str) -> bool:
+    """Whether an .npz has this array."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as arrays:
+        return key in arrays.files

@@ -1,0 +1,114 @@
+"""The networks of CoLT: a point for every x, a metric on theta, and how they are trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from simulators.random import isolated_rng, torch_generator
+
+from .classifiers import feature_scaling
+from .divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from .seeds import part_seed
+
+
+@dataclass(frozen=True)
+class ColtTraining:
+    """The networks of CoLT and how they are trained."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Width of each hidden layer, of theta_l and of phi alike: three layers, as in the paper."""
+    learning_rate: float = 1e-5
+    """Of Adam. Small on purpose: it is what keeps the networks from fitting the anchors."""
+    epochs: int = 1_000
+    """Steps of Adam, each on ``anchors_per_epoch`` anchors."""
+    anchors_per_epoch: int = 100
+    """Anchors an epoch ranks: the paper's number; a random choice where there are more."""
+    draws_per_epoch: int = 25
+    """Draws of q that an epoch ranks the anchors among, a random choice each time."""
+    temperature: float = 0.1
+    """Of the straight-through sigmoid, in standard deviations of the distances at each x."""
+    divergence: Literal["wasserstein", "sinkhorn"] = "wasserstein"
+    """What is maximised; measured between the ranks and Uniform(0, 1)."""
+    whiten: bool = True
+    """Whether theta is whitened by q's moments at each x."""
+
+
+@dataclass(frozen=True, eq=False)
+class BallNetworks:
+    """The localization network theta_l and the embedding phi (None for the identity)."""
+
+    point: nn.Sequential
+    embedding: nn.Sequential | None
+    x_shift: Tensor
+    x_scale: Tensor
+
+    def centre(self, x: Tensor) -> Tensor:
+        """theta_l(x) for x (n, p): (n, d)."""
+        centre: Tensor = self.point((x - self.x_shift) / self.x_scale)
+        return centre
+
+    def distances(self, theta: Tensor, centre: Tensor) -> Tensor:
+        """|phi(theta) - phi(centre)| for theta (K, n, d), centre (n, d): (K, n)."""
+        if self.embedding is not None:
+            theta, centre = self.embedding(theta), self.embedding(centre)
+        # The square root has no gradient at zero.
+        return (theta - centre).square().sum(dim=-1).clamp_min(1e-20).sqrt()
+
+
+def fit_ball_networks(
+    theta: Tensor, samples: Tensor, x: Tensor, *, embed: bool, training: ColtTraining, seed: int
+) -> BallNetworks:
+    """Maximise the divergence of the anchors' ball ranks from uniform.
+
+    Args:
+        theta: anchors (n, d), whitened or not.
+        samples: draws of q at the same x, (K, n, d), in the same frame.
+        x: (n, p).
+        embed: whether phi is trained too.
+        training: networks and schedule.
+        seed: of initial weights and of the draws an epoch looks at.
+    """
+    width = theta.shape[1]
+    with isolated_rng(seed):
+        point = _network(x.shape[1], width, training.hidden)
+        embedding = _network(width, width, training.hidden) if embed else None
+    networks = BallNetworks(point, embedding, *feature_scaling(x))
+    weights = [*point.parameters(), *(embedding.parameters() if embedding is not None else ())]
+    optimiser = torch.optim.Adam(weights, lr=training.learning_rate)
+    measure = sinkhorn_to_uniform if training.divergence == "sinkhorn" else wasserstein_to_uniform
+    generator = torch_generator(part_seed(seed, 1))
+    for _ in range(training.epochs):
+        rows = torch.randperm(len(x), generator=generator)[: training.anchors_per_epoch]
+        some = torch.randperm(len(samples), generator=generator)[: training.draws_per_epoch]
+        candidates = torch.cat([theta[rows][None], samples[some[:, None], rows]])
+        distances = networks.distances(candidates, networks.centre(x[rows]))
+        optimiser.zero_grad()
+        (-measure(soft_ranks(distances, training.temperature))).backward()
+        optimiser.step()
+    for weight in weights:
+        weight.requires_grad_(False)
+    return networks
+
+
+def soft_ranks(distances: Tensor, temperature: float) -> Tensor:
+    """Ranks (n,) of row 0 of (1 + K, n) among the others: hard forward, sigmoid backward.
+
+    The straight-through estimator of Bengio, Leonard & Courville (2013).
+    """
+    truth, others = distances[:1], distances[1:]
+    spread = others.detach().std(dim=0) if len(others) > 1 else others.detach()[0]
+    soft = torch.sigmoid((truth - others) / (temperature * spread).clamp_min(1e-12))
+    hard = (others < truth).to(soft.dtype)
+    return (hard + soft - soft.detach()).mean(dim=0)
+
+
+def _network(inputs: int, outputs: int, hidden: tuple[int, ...]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for width in hidden:
+        layers += [nn.Linear(inputs, width), nn.ReLU()]
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, outputs))

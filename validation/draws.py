@@ -1,0 +1,116 @@
+"""The draws that a test works on: checked joint pairs, and q's draws at the same x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators.random import torch_generator
+
+from .posteriors import as_matrix
+from .recognise import as_posterior
+from .seeds import part_seed
+
+
+@dataclass(frozen=True, eq=False)
+class JointDraws:
+    """Pairs ``(theta_i, x_i) ~ p`` and K draws from ``q(. | x_i)`` for each."""
+
+    theta: Tensor
+    """(N, d)."""
+    x: Tensor
+    """(N, p)."""
+    samples: Tensor
+    """(K, N, d)."""
+
+    def rows(self, index: Tensor) -> JointDraws:
+        """The pairs at ``index`` (m,), with their draws."""
+        return JointDraws(self.theta[index], self.x[index], self.samples[:, index])
+
+
+def joint_draws(
+    q: Any, theta: Any, x: Any, num_samples: int, seed: int, minimum: int = 2
+) -> JointDraws:
+    """Check the pairs and draw from q at every x, once.
+
+    Args:
+        q: any posterior that :func:`~validation.as_posterior` knows.
+        theta: parameters of the joint draws, (N, d).
+        x: their observations, (N, p).
+        num_samples: K, draws for each observation, at least 1.
+        seed: of the draws.
+        minimum: fewest pairs the method can work with.
+
+    Raises:
+        ValueError: if the pairs are too few, do not match, or hold NaN; if q draws NaN or draws
+            of another dimension.
+    """
+    if num_samples < 1:
+        raise ValueError(f"`num_samples` must be at least 1; got {num_samples}.")
+    theta, x = checked_pairs(theta, x, minimum)
+    samples = as_posterior(q).sample(num_samples, x, part_seed(seed, 0))
+    return JointDraws(theta, x, checked_draws(samples, theta.shape[1]))
+
+
+def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
+    """Return theta (N, d) and x (N, p) as finite float32 matrices that pair row by row."""
+    theta, x = as_matrix(theta, "theta"), as_matrix(x, "x")
+    if len(theta) != len(x):
+        raise ValueError(
+            f"`theta` and `x` must pair row by row; got {len(theta)} and {len(x)} rows. Drop the "
+            "unmatched rows or draw both with simulators.sample_joint."
+        )
+    for name, values in (("theta", theta), ("x", x)):
+        bad = (~torch.isfinite(values)).any(dim=1)
+        if bad.any():
+            first = int(bad.nonzero()[0, 0])
+            raise ValueError(
+                f"`{name}` must be finite; {int(bad.sum())} of {len(values)} rows hold NaN or "
+                f"infinity, the first is row {first}. Drop these rows from theta and x alike."
+            )
+    if len(theta) < minimum:
+        raise ValueError(
+            f"`theta` and `x` must hold at least {minimum} pairs for this test; got {len(theta)}."
+            " Draw more with simulators.sample_joint."
+        )
+    return theta, x
+
+
+def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
+    """Return q's draws (K, n, d), or say that they are not finite or of another dimension."""
+    if samples.shape[-1] != theta_dim:
+        raise ValueError(
+            f"`q` must draw parameters of dimension {theta_dim}, as `theta` has; its draws have "
+            f"{samples.shape[-1]}."
+        )
+    bad = (~torch.isfinite(samples)).any(dim=-1)
+    if bad.any():
+        rows = int(bad.any(dim=0).sum())
+        raise ValueError(
+            f"`q` must draw finite parameters; {int(bad.sum())} of {bad.numel()} draws, at {rows} "
+            "of the observations, hold NaN or infinity. A posterior that fails there is not p."
+        )
+    return samples
+
+
+def split_rows(
+    rows: int, fraction: float, seed: int, name: str = "train_fraction"
+) -> tuple[Tensor, Tensor]:
+    """Cut ``rows`` indices at random in two: (training, held out), both sorted.
+
+    Raises:
+        ValueError: if the fraction leaves a part without the 2 rows it needs.
+    """
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(f"`{name}` must lie between 0 and 1; got {fraction}.")
+    order = torch.randperm(rows, generator=torch_generator(seed))
+    cut = round(fraction * rows)
+    if min(cut, rows - cut) < 2:
+        raise ValueError(
+            f"`{name}` = {fraction} of {rows} pairs leaves {min(cut, rows - cut)} in one part; "
+            "each needs at least 2. Draw more pairs with simulators.sample_joint."
+        )
+    return order[:cut].sort().values, order[cut:].sort().values

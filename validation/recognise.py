@@ -1,0 +1,249 @@
+"""From anybody's posterior to :class:`~validation.posteriors.Posterior`.
+
+Libraries are recognised by the module their classes come from, so that nothing is imported that
+the user has not imported already.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .posteriors import BatchedPosterior, Posterior
+from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_posterior
+
+
+def as_posterior(
+    obj: Any,
+    *,
+    layout: Layout | None = None,
+    weights: Any = None,
+    batch_size: int = 1_000,
+    progress: bool = False,
+) -> Posterior:
+    """Bring a posterior of any kind into the one form the tests know.
+
+    ============================================ ==================================================
+    ``obj``                                      how it is sampled
+    ============================================ ==================================================
+    sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``
+    sbi conditional density estimator            ``sample((K,), x)``
+    zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
+    torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
+    callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``
+    ``sample(num_samples, x)``                   as it is
+    ``sample((K,), x=...)``, as ABI's posterior  one observation at a time
+    tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
+    :class:`~validation.PerObservation`          one fit an observation
+    ============================================ ==================================================
+
+    Args:
+        obj: the posterior.
+        layout: how pre-drawn samples lie, or what a callable of two arguments returns:
+            ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). A callable's
+            default is samples first; pre-drawn samples have none, for a guess would be silent.
+        weights: of pre-drawn samples, in the same layout without the last axis.
+        batch_size: most observations in one call of the library.
+        progress: whether to show a bar while sampling.
+
+    Raises:
+        TypeError: if ``obj`` is none of these, with what is accepted.
+        ValueError: if ``layout`` is missing or does not fit.
+
+    >>> import torch
+    >>> q = as_posterior(lambda x: torch.distributions.Normal(x, 1.0))
+    >>> q.sample(5, torch.zeros(2, 3)).shape
+    torch.Size([5, 2, 3])
+    """
+    if isinstance(obj, tuple | list) and len(obj) == 3:
+        theta, x, samples = obj
+        stored = stored_posterior(x, samples, layout, weights)
+        _check_width(stored, theta)
+        return stored
+    if weights is not None:
+        raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
+    if isinstance(obj, Tensor | np.ndarray):
+        raise TypeError(
+            "`q` is an array of samples, which does not say for which observations: pass "
+            "as_posterior((theta, x, q_samples), layout='samples_first')."
+        )
+    if _is_posterior(obj):
+        return obj  # type: ignore[no-any-return]
+    known = _from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
+    if known is not None:
+        return known
+    if hasattr(obj, "sample") and _arguments(obj.sample)[:2] == ["num_samples", "x"]:
+        density = getattr(obj, "log_prob", None)
+        return BatchedPosterior(obj.sample, type(obj).__name__, density, None, batch_size, progress)
+    if hasattr(obj, "sample") and "x" in _arguments(obj.sample):
+        draw = _one_at_a_time(obj)
+        return BatchedPosterior(draw, type(obj).__name__, batch_size=batch_size, progress=progress)
+    if callable(obj):
+        return _from_callable(obj, layout, batch_size, progress)
+    raise TypeError(
+        f"`q` must be an sbi posterior or estimator, a zuko or lampe flow, a callable "
+        f"x -> distribution or (num_samples, x) -> samples, a tuple (theta, x, q_samples), or "
+        f"PerObservation(fit); got {type(obj).__name__}."
+    )
+
+
+def _is_posterior(obj: Any) -> bool:
+    """Whether ``sample`` takes (num_samples, x, seed), as our protocol says."""
+    return hasattr(obj, "sample") and _arguments(obj.sample)[:3] == ["num_samples", "x", "seed"]
+
+
+def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
+    if not _comes_from(obj, "sbi"):
+        return None
+    name = f"sbi {type(obj).__name__}"
+    if hasattr(obj, "sample_batched"):
+        keywords = _quiet(obj.sample_batched)
+        estimator = getattr(obj, "posterior_estimator", None)
+        return BatchedPosterior(
+            lambda num, x: obj.sample_batched((num,), x, **keywords),
+            name,
+            _sbi_log_prob(obj),
+            _inverse(estimator),
+            batch_size,
+            progress,
+        )
+    if hasattr(obj, "condition_shape"):
+        return BatchedPosterior(
+            lambda num, x: obj.sample((num,), x.reshape(-1, *obj.condition_shape)),
+            name,
+            lambda theta, x: obj.log_prob(theta, x.reshape(-1, *obj.condition_shape)),
+            _inverse(obj),
+            batch_size,
+            progress,
+        )
+    return None
+
+
+def _sbi_log_prob(posterior: Any) -> Callable[[Tensor, Tensor], Any] | None:
+    """The density of a direct posterior; other kinds of sbi know theirs up to slow constants."""
+    if not hasattr(posterior, "log_prob_batched") or not hasattr(posterior, "posterior_estimator"):
+        return None
+    # Without the leakage correction: a constant for each x, and ranks at one x do not see it.
+    if "norm_posterior" not in _arguments(posterior.log_prob_batched):
+        return None
+    return lambda theta, x: posterior.log_prob_batched(theta, x, norm_posterior=False)
+
+
+def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
+    """The map to the base N(0, I) of sbi's normalizing flows."""
+    if estimator is None or not hasattr(estimator, "inverse_transform"):
+        return None
+    return lambda theta, x: estimator.inverse_transform(
+        theta, x.reshape(-1, *estimator.condition_shape)
+    )
+
+
+def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
+    if _comes_from(obj, "lampe") and hasattr(obj, "flow"):
+        # A zuko flow in NPE; a method x -> distribution in FMPE.
+        flow = _from_flow(obj.flow, batch_size, progress)
+        return flow or _from_callable(obj.flow, None, batch_size, progress)
+    if not _comes_from(obj, "zuko"):
+        return None
+    return BatchedPosterior(
+        lambda num, x: obj(x).sample((num,)),
+        f"zuko {type(obj).__name__}",
+        lambda theta, x: obj(x).log_prob(theta),
+        (lambda theta, x: obj(x).transform(theta)) if hasattr(obj, "transform") else None,
+        batch_size,
+        progress,
+    )
+
+
+def _from_callable(
+    function: Callable[..., Any], layout: Layout | None, batch_size: int, progress: bool
+) -> BatchedPosterior:
+    """Tell ``x -> distribution`` from ``(num_samples, x) -> samples`` by the required arguments."""
+    target = function.forward if isinstance(function, nn.Module) else function
+    required = _required(target)
+    name = getattr(function, "__name__", type(function).__name__)
+    if required == 1:
+        return BatchedPosterior(
+            lambda num, x: _distribution(function, x, name).sample((num,)),
+            name,
+            lambda theta, x: _distribution(function, x, name).log_prob(theta),
+            batch_size=batch_size,
+            progress=progress,
+        )
+    if required != 2:
+        raise TypeError(
+            f"`q` ({name}) must take x and return a distribution, or take (num_samples, x) and "
+            f"return samples; it requires {required} arguments."
+        )
+    swap = layout == "observations_first"
+    return BatchedPosterior(
+        lambda num, x: _swapped(function(num, x)) if swap else function(num, x),
+        name,
+        batch_size=batch_size,
+        progress=progress,
+    )
+
+
+def _distribution(function: Callable[..., Any], x: Tensor, name: str) -> Any:
+    distribution = function(x)
+    if not hasattr(distribution, "sample"):
+        raise TypeError(
+            f"`q` ({name}) must return a distribution with .sample(shape) for x (n, p); it "
+            f"returned {type(distribution).__name__}. To return samples, take (num_samples, x)."
+        )
+    return distribution
+
+
+def _one_at_a_time(posterior: Any) -> Callable[[int, Tensor], Tensor]:
+    def draw(num_samples: int, x: Tensor) -> Tensor:
+        rows = [torch.as_tensor(posterior.sample((num_samples,), x=x_o)) for x_o in x]
+        return torch.stack(rows, dim=1)
+
+    return draw
+
+
+def _swapped(samples: Any) -> Tensor:
+    values = torch.as_tensor(samples)
+    if values.ndim != 3:
+        raise ValueError(f"`q` must return three axes (n, L, d); got {tuple(values.shape)}.")
+    return values.transpose(0, 1)
+
+
+def _check_width(stored: StoredSamples | WeightedSamples, theta: Any) -> None:
+    samples = stored.samples if isinstance(stored, StoredSamples) else stored.stored.samples
+    shape = tuple(torch.as_tensor(theta).shape)
+    if len(shape) != 2 or shape != (samples.shape[1], samples.shape[2]):
+        raise ValueError(
+            f"`theta` must pair with the pre-drawn samples, shape "
+            f"{(samples.shape[1], samples.shape[2])}; got {shape}."
+        )
+
+
+def _comes_from(obj: Any, package: str) -> bool:
+    return any(cls.__module__.split(".")[0] == package for cls in type(obj).__mro__)
+
+
+def _quiet(function: Callable[..., Any]) -> dict[str, Any]:
+    return {"show_progress_bars": False} if "show_progress_bars" in _arguments(function) else {}
+
+
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _required(function: Callable[..., Any]) -> int:
+    """Positional arguments without a default."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters)

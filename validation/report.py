@@ -1,0 +1,214 @@
+"""All tests on one posterior: draws shared, p-values adjusted for their number, one table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from .draws import checked_draws, checked_pairs
+from .methods import METHODS, NOTES
+from .posteriors import as_matrix, progress_bar
+from .recognise import as_posterior
+from .result import ValidationResult
+from .seeds import part_seed
+from .stored_samples import StoredSamples
+from .uniformity import holm
+
+_LOCAL = ("lc2st", "local_hpd")
+"""The tests that answer at an x_o; the others are about all x, whatever x_o they could take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Results of several tests of one posterior; ``print(report)`` shows the table."""
+
+    results: tuple[ValidationResult, ...]
+    adjusted: tuple[float, ...]
+    """Holm-adjusted p-values, in the order of ``results``."""
+    skipped: Mapping[str, str]
+    """Tests that could not be run on this posterior, and why."""
+    alpha: float
+    seed: int
+    x: Tensor
+    """The observation that local pictures are drawn at: the first x_o, or the first x, (p,)."""
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """Names of the tests whose adjusted p-value is at most alpha."""
+        pairs = zip(self.results, self.adjusted, strict=True)
+        return tuple(result.method for result, p in pairs if p <= self.alpha)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report with JSON's types."""
+        rows = [
+            result.to_dict()
+            | {
+                "p_value_adjusted": adjusted,
+                "rejected": adjusted <= self.alpha,
+                "sees": NOTES[result.method].sees,
+                "blind_to": NOTES[result.method].blind_to,
+                "source": NOTES[result.method].source,
+            }
+            for result, adjusted in zip(self.results, self.adjusted, strict=True)
+        ]
+        return {
+            "alpha": self.alpha,
+            "seed": self.seed,
+            "rejected": list(self.rejected),
+            "results": rows,
+            "skipped": dict(self.skipped),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'test':<27}{'statistic':>10}{'p':>9}{'adjusted':>10}   sees / cannot see"]
+        for result, adjusted in zip(self.results, self.adjusted, strict=True):
+            mark = "*" if adjusted <= self.alpha else " "
+            note = NOTES[result.method]
+            lines.append(
+                f"{result.method:<27}{result.statistic:>10.4g}{result.p_value:>9.2g}"
+                f"{adjusted:>10.2g} {mark} {note.sees}"
+            )
+            lines.append(f"{'':<59}/ {note.blind_to}")
+        lines += [f"{name:<27} not run: {reason}" for name, reason in self.skipped.items()]
+        verdict = ", ".join(self.rejected) if self.rejected else "no test"
+        lines.append(f"* rejected at {self.alpha:g} over all tests (Holm): {verdict}")
+        return "\n".join(lines)
+
+    def save_plots(self, folder: Path) -> list[Path]:
+        """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
+        from .plotting import save_local_plots, save_plot
+
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [save_plot(result, folder / f"{result.method}.png") for result in self.results]
+        return paths + save_local_plots(self.results, self.x, folder)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedDraws:
+    """A posterior that was sampled once at the joint pairs' x, for all tests."""
+
+    q: Any
+    stored: StoredSamples
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """The stored draws where they suffice, else new ones."""
+        if num_samples <= len(self.stored.samples):
+            try:
+                return self.stored.sample(num_samples, x)
+            except ValueError:
+                pass  # an x that was not drawn for
+        drawn: Tensor = self.q.sample(num_samples, x, seed)
+        return drawn
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
+        """The density of the posterior, where it has one."""
+        if not hasattr(self.q, "log_prob"):
+            raise NotImplementedError("this posterior offers draws only, no density.")
+        values: Tensor = self.q.log_prob(theta, x)
+        return values
+
+    def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
+        """The inverse of the flow, where it is one."""
+        if not hasattr(self.q, "to_base"):
+            raise NotImplementedError("this posterior is not a flow with a known inverse.")
+        z: Tensor = self.q.to_base(theta, x)
+        return z
+
+
+def validate(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    methods: Iterable[str] | None = None,
+    x_o: Tensor | None = None,
+    *,
+    alpha: float = 0.05,
+    num_samples: int = 200,
+    seed: int = 0,
+    progress: bool = False,
+) -> Report:
+    """Run the tests on one posterior.
+
+    q is sampled once at the pairs' x, and all tests share the draws. The pairs must not be those
+    that q was trained on: on those an overfitted q looks right.
+
+    Args:
+        q: the posterior under test, see :func:`~validation.as_posterior`.
+        theta: parameters of joint draws from prior and simulator, (N, d).
+        x: their observations, (N, p).
+        methods: names out of :data:`METHODS`; all when omitted, and one that cannot run on this
+            posterior is then left out with its reason.
+        x_o: for the local tests, one observation (p,) or several (m, p); some of the pairs' own,
+            kept out of the training, when omitted.
+        alpha: level over all tests together, in (0, 1).
+        num_samples: K, draws of q an observation.
+        seed: of everything random.
+        progress: whether to show a bar over the tests.
+
+    Raises:
+        ValueError: if a name is not a test, with those that are, or the pairs are unusable.
+    """
+    names = list(METHODS) if methods is None else list(methods)
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        raise ValueError(f"`methods` must be out of {', '.join(METHODS)}; got {unknown or names}.")
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
+    theta, x = checked_pairs(theta, x, 2)
+    if x_o is not None:
+        x_o = as_matrix(x_o[None] if x_o.ndim == 1 else x_o, "x_o")
+    shared, num_samples = _shared(q, theta, x, num_samples, seed)
+    results: list[ValidationResult] = []
+    skipped: dict[str, str] = {}
+    with progress_bar(len(names), "testing", progress) as advance:
+        for name in names:
+            try:
+                keywords = _keywords(name, shared, num_samples, x_o)
+                results.append(METHODS[name](shared, theta, x, seed=seed, **keywords))
+            except (ValueError, NotImplementedError) as error:
+                if methods is not None:
+                    raise
+                skipped[name] = str(error)
+            advance()
+    if not results:
+        raise ValueError(f"no test could run; the first says: {next(iter(skipped.values()))}")
+    adjusted = holm([result.p_value for result in results])
+    here = x[0] if x_o is None else x_o[0]
+    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here)
+
+
+def _shared(
+    q: Any, theta: Tensor, x: Tensor, num_samples: int, seed: int
+) -> tuple[SharedDraws, int]:
+    """Draw once, enough for the test that needs most (CoLT's moments come on top of K)."""
+    posterior = as_posterior(q)
+    needed = num_samples + max(50, 10 * theta.shape[1])
+    if isinstance(posterior, StoredSamples):
+        needed = min(needed, len(posterior.samples))
+        num_samples = min(num_samples, max(1, needed - max(50, 10 * theta.shape[1])))
+    drawn = checked_draws(posterior.sample(needed, x, part_seed(seed, 100)), theta.shape[1])
+    return SharedDraws(posterior, StoredSamples(as_matrix(x, "x"), drawn)), num_samples
+
+
+def _keywords(
+    name: str, shared: SharedDraws, num_samples: int, x_o: Tensor | None
+) -> dict[str, Any]:
+    """What of ``num_samples`` and ``x_o`` the test takes."""
+    accepted = inspect.signature(METHODS[name]).parameters
+    keywords: dict[str, Any] = {}
+    if name == "lc2st":
+        # Its draws are read at x_o, where a posterior of stored samples has no more than these.
+        if isinstance(shared.q, StoredSamples):
+            keywords["num_samples"] = len(shared.q.samples)
+    elif name == "discriminative_calibration":
+        keywords["num_samples"] = min(10, num_samples)
+    elif "num_samples" in accepted or name == "colt_identity":
+        keywords["num_samples"] = num_samples
+    if x_o is not None and name in _LOCAL:
+        keywords["x_o"] = x_o
+    return keywords

@@ -1,0 +1,158 @@
+r"""C2ST: can a classifier tell q's pairs from p's?
+
+The classifier is trained on one part of the pairs and judged on the other, by its accuracy, or by
+how far its probabilities are from one half, ``t = mean (d - 1/2)^2`` (the MSE statistic, which
+needs no labels to evaluate and so sees what accuracy misses).
+
+Accuracy: given how many test points the classifier calls p, the number of p's own among them is
+hypergeometric when q = p. The test points of the two classes have different x, for at a shared x
+they are dependent and the p-value would be far too large.
+MSE: the null statistics come from the classifier retrained with the labels swapped within pairs
+that share their x, all at once in one batched network; that is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from simulators.base import as_observation
+from simulators.random import torch_generator
+
+from .classifiers import Training, fit_classifiers
+from .draws import JointDraws, checked_draws, checked_pairs, joint_draws, split_rows
+from .posteriors import as_matrix
+from .recognise import as_posterior
+from .result import ValidationResult
+from .scores import apply_score, fit_score, labelled_pairs
+from .seeds import part_seed
+from .uniformity import permutation_p
+
+
+def c2st(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    *,
+    statistic: Literal["accuracy", "mse"] = "accuracy",
+    x_o: Tensor | None = None,
+    reference: Tensor | None = None,
+    classifier: Any = None,
+    num_nulls: int = 100,
+    train_fraction: float = 0.5,
+    training: Training | None = None,
+    seed: int = 0,
+) -> ValidationResult:
+    """Classifier two-sample test of the joint distributions, or, with a reference, at one x_o.
+
+    Args:
+        q: the posterior under test, see :func:`~validation.as_posterior`.
+        theta: parameters of joint draws from prior and simulator, (N, d); not used at an x_o.
+        x: their observations, (N, p).
+        statistic: ``"accuracy"`` or ``"mse"``.
+        x_o: one observation (p,), for the oracle form: q(.|x_o) against ``reference``.
+        reference: draws from the true posterior at x_o, (n, d).
+        classifier: a scikit-learn classifier in place of our network (accuracy only).
+        num_nulls: retrained networks (MSE only).
+        train_fraction: share of the pairs that trains the classifier, in (0, 1).
+        training: of our network.
+        seed: of draws, split and training.
+
+    Returns:
+        Accuracy in [0, 1] (1/2 is chance) or the MSE statistic in [0, 1/4]. ``details``:
+        ``num_train``, ``num_test``, ``form``.
+
+    Source: Lopez-Paz & Oquab (2017), "Revisiting classifier two-sample tests"; MSE: Linhart,
+    Gramfort & Rodrigues (2023), eq. 7.
+    """
+    if statistic not in ("accuracy", "mse"):
+        raise ValueError(f"`statistic` must be 'accuracy' or 'mse'; got {statistic!r}.")
+    if (x_o is None) != (reference is None):
+        raise ValueError("`x_o` and `reference` belong together: give both, or neither.")
+    if x_o is not None:
+        draws = _oracle_draws(q, x, x_o, reference, seed)
+    else:
+        draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=20)
+    train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
+    details = {
+        "num_train": len(train),
+        "num_test": len(test),
+        "form": "joint" if x_o is None else "oracle at x_o",
+    }
+    if statistic == "mse":
+        if classifier is not None:
+            raise ValueError("`classifier` works with statistic='accuracy'; the nulls need ours.")
+        return _mse(draws, train, test, num_nulls, training, details, seed)
+    score = fit_score(draws.rows(train), classifier, training, part_seed(seed, 2))
+    if x_o is None:
+        first, second = split_rows(len(test), 0.5, part_seed(seed, 3))
+        from_p, from_q = test[first], test[second]
+    else:
+        from_p = from_q = test
+    threshold = _threshold(classifier)
+    called_p = apply_score(score, draws.theta[from_p], draws.x[from_p]) > threshold
+    called_q = apply_score(score, draws.samples[0, from_q], draws.x[from_q]) > threshold
+    return _accuracy(called_p, called_q, details, seed)
+
+
+def _threshold(classifier: Any) -> float:
+    """Decision boundary of the score: log-odds at 0, probabilities at one half."""
+    only_probabilities = classifier is not None and not hasattr(classifier, "decision_function")
+    return 0.5 if only_probabilities else 0.0
+
+
+def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointDraws:
+    """Draws of q at x_o paired with the reference; x is left out of the features."""
+    truth = as_matrix(reference, "reference")
+    checked_pairs(truth, torch.zeros(len(truth), 1), 20)
+    row = as_observation(x_o, as_matrix(x, "x").shape[1])[None]
+    samples = as_posterior(q).sample(len(truth), row, part_seed(seed, 0))
+    samples = checked_draws(samples, truth.shape[1])[:, 0]
+    return JointDraws(truth, torch.empty(len(truth), 0), samples[None])
+
+
+def _accuracy(
+    called_p: Tensor, called_q: Tensor, details: dict[str, Any], seed: int
+) -> ValidationResult:
+    """Accuracy and its hypergeometric p-value from the verdicts on p's and q's test points."""
+    from scipy.stats import hypergeom
+
+    num_p, num_q = len(called_p), len(called_q)
+    hits, false = int(called_p.sum()), int(called_q.sum())
+    p_value = float(hypergeom.sf(hits - 1, num_p + num_q, hits + false, num_p))
+    accuracy = (hits + num_q - false) / (num_p + num_q)
+    details = details | {"p_value_kind": "hypergeometric, conservative", "num_test": num_p + num_q}
+    return ValidationResult("c2st", accuracy, max(p_value, 5e-324), seed, details=details)
+
+
+def _mse(
+    draws: JointDraws,
+    train: Tensor,
+    test: Tensor,
+    num_nulls: int,
+    training: Training | None,
+    details: dict[str, Any],
+    seed: int,
+) -> ValidationResult:
+    features, _, groups = labelled_pairs(draws.rows(train))
+    labels = swapped_labels(len(train), num_nulls, part_seed(seed, 4))
+    networks = fit_classifiers(
+        features, labels, groups=groups, training=training, seed=part_seed(seed, 2)
+    )
+    probabilities = networks.probabilities(labelled_pairs(draws.rows(test))[0])
+    values = (probabilities - 0.5).square().mean(dim=1)
+    p_value = permutation_p(values[0], values[1:])
+    return ValidationResult("c2st_mse", float(values[0]), p_value, seed, values[1:], details)
+
+
+def swapped_labels(pairs: int, num_nulls: int, seed: int) -> Tensor:
+    """Labels of pairs laid out (all of q, all of p): row 0 true, the others swapped at random.
+
+    Each null swaps the two labels of a pair with probability 1/2: q's and p's draw at one x are
+    exchangeable when q = p, while labels permuted over all rows would ignore that they share x.
+    """
+    swap = torch.rand(num_nulls, pairs, generator=torch_generator(seed)) < 0.5
+    swap = torch.cat([torch.zeros(1, pairs, dtype=torch.bool), swap])
+    return torch.cat([swap, ~swap], dim=1).float()
