@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 import abi
 
+ROOT = Path(__file__).parents[1]
 SIMULATOR = """
 import torch
 from torch.distributions import Independent, Uniform
@@ -36,6 +38,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         timeout=300,
         check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
 
 

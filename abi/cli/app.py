@@ -27,7 +27,7 @@ def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
     try:
         app()
-    except (ValueError, TypeError, FileExistsError) as error:
+    except (ValueError, TypeError, NotImplementedError, FileExistsError) as error:
         typer.secho(f"abi: {error}", err=True, fg=typer.colors.RED)
         sys.exit(2)
     except KeyboardInterrupt:
