@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,15 @@ class RunFolder:
         plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
 
+    @property
+    def simulations(self) -> Path:
+        """Where the simulations of an unfinished round are."""
+        return self.path / "simulations"
+
     def save(self, state: RoundState) -> None:
-        """Keep the state after a round."""
+        """Keep the state after a round; its simulations are part of it now."""
         save_state(state, self._file(len(state.records)))
+        shutil.rmtree(self.simulations, ignore_errors=True)
 
     def last_state(self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None) -> RoundState | None:
         """The state after the last finished round, if there is one."""

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from simulators import Prior, Simulations, sample_prior, simulate
-from simulators.engines import Engine, open_engine
-from simulators.random import child_seed
+from simulators import Prior, Simulations
+from simulators.engines import open_engine
 
-from .answer import Pairs, fit_answer, fit_generator
 from .config import ABIConfig
-from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
+from .kernel import FixedKernel
 from .origin import from_origin, origin_of
 from .posterior import ABIPosterior
-from .problem import Plan, Problem, check_varies, check_width, pose
+from .problem import Plan, pose
 from .progress import FitProgress
-from .rejection import Sampled, acceptance_tolerance, approximate_rejection
-from .rounds import RoundRecord, RoundState
+from .round_steps import Round, Work
+from .rounds import RoundState
 from .run_folder import RunFolder
-from .support import allowed
-
-_LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
-_MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
 def fit(
@@ -42,6 +33,7 @@ def fit(
     seed: int = 0,
     config: ABIConfig | None = None,
     distance: Callable[[Tensor], Tensor] | None = None,
+    simulations: Simulations | None = None,
     parameter_names: Sequence[str] | None = None,
     workers: int = 1,
     timeout: float | None = None,
@@ -61,10 +53,13 @@ def fit(
         config: constants; ``ABIConfig.paper()`` gives the published algorithm.
         distance: a known distance x (n, p) -> (n,) to the posterior at x_o, in place of the learned
             MSW distance (Appendix C.1).
+        simulations: draws of prior and simulator made before (``simulators.load_store``); the first
+            round takes them instead of simulating, and they cost nothing of the budget.
         parameter_names: d names; the simulator's own, or theta_1 ..., when omitted.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
-        run_dir: folder to keep each round in, so that :func:`resume` can go on.
+        run_dir: folder to keep each round in, and the simulations of a slow round while it lasts,
+            so that :func:`resume` can go on.
         progress: show a live bar.
 
     Returns:
@@ -82,7 +77,8 @@ def fit(
     origin = origin_of(prior, simulator)
     folder = None if run_dir is None else RunFolder.create(run_dir, problem, plan, origin)
     fixed = None if distance is None else FixedKernel(distance)
-    return run(problem, plan, None, fixed, folder, workers, timeout, progress)
+    work = Work(problem, plan, fixed, folder, simulations)
+    return run(work, None, workers, timeout, progress)
 
 
 def resume(
@@ -91,6 +87,7 @@ def resume(
     simulator: Callable[..., Any] | None = None,
     *,
     distance: Callable[[Tensor], Tensor] | None = None,
+    simulations: Simulations | None = None,
     workers: int = 1,
     timeout: float | None = None,
     progress: bool = True,
@@ -102,6 +99,7 @@ def resume(
         prior: the prior of the fit, where it cannot be imported from where it was.
         simulator: the simulator of the fit, where it cannot be imported from where it was.
         distance: the known distance of the fit, if it had one.
+        simulations: the simulations given to the fit, if there were any.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
         progress: show a live bar.
@@ -115,20 +113,15 @@ def resume(
     problem = pose(prior, simulator, x_o, names)
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed)
-    return run(problem, plan, state, fixed, folder, workers, timeout, progress)
+    work = Work(problem, plan, fixed, folder, simulations)
+    return run(work, state, workers, timeout, progress)
 
 
 def run(
-    problem: Problem,
-    plan: Plan,
-    state: RoundState | None,
-    fixed: FixedKernel | None,
-    folder: RunFolder | None,
-    workers: int,
-    timeout: float | None,
-    progress: bool,
+    work: Work, state: RoundState | None, workers: int, timeout: float | None, progress: bool
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
+    problem, plan = work.problem, work.plan
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
     try:
@@ -138,9 +131,9 @@ def run(
             if state is not None:
                 shown.resume(state.records)
             while state is None or len(state.records) < plan.num_rounds:
-                state = _Round(problem, plan, engine, shown, fixed).run(state)
-                if folder is not None:
-                    folder.save(state)
+                state = Round(work, engine, shown).run(state)
+                if work.folder is not None:
+                    work.folder.save(state)
     finally:
         torch.set_num_threads(threads)
         engine.close()
@@ -153,144 +146,3 @@ def run(
         seed=plan.seed,
         config=plan.config,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """One round: everything it reads stands here, everything it makes is in its state."""
-
-    problem: Problem
-    plan: Plan
-    engine: Engine
-    shown: FitProgress
-    fixed: FixedKernel | None
-
-    def run(self, before: RoundState | None) -> RoundState:
-        """Steps 3 to 10 of Algorithm 2."""
-        started = time.perf_counter()
-        number = 1 if before is None else len(before.records) + 1
-        seed = child_seed(self.plan.seed, number)
-        sampled = self._sample(before, seed)
-        theta, x = self._pool(before, sampled)
-        kernel, network_log = self._train(before, theta, x, seed)
-        scores = kernel(x)
-        tolerance = self._tolerance(before, scores, number)
-        kept = scores <= tolerance
-        if int(kept.sum()) < 2:
-            raise ValueError(
-                f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(x)} pairs within "
-                f"{tolerance:g}; raise the tolerance or num_simulations."
-            )
-        on_epoch = self.shown.phase("fitting the generator")
-        pairs = Pairs(theta, x, kept)
-        fit_model = fit_answer if number == self.plan.num_rounds else fit_generator
-        accepted, model, generator_log = fit_model(
-            kernel, pairs, self.problem, self.plan.config, child_seed(seed, 3), on_epoch
-        )
-        record = RoundRecord(
-            round=number,
-            tolerance=tolerance,
-            proposed=sampled.num_proposed,
-            dropped_fraction=sampled.dropped_fraction,
-            pairs=len(theta),
-            accepted=int(kept.sum()),
-            simulator_calls=sampled.num_calls,
-            failures=len(sampled.failures),
-            encoder=kernel.encoder if isinstance(kernel, LearnedKernel) else None,
-            network=network_log,
-            generator=generator_log,
-            seconds=time.perf_counter() - started,
-        )
-        self.shown.finish(record)
-        records = (*(before.records if before else ()), record)
-        return RoundState(kernel, tolerance, model, theta, x, accepted, records)
-
-    def _sample(self, before: RoundState | None, seed: int) -> Sampled:
-        """Step 3: pairs from the current proposal, by approximate rejection sampling."""
-        sampled = approximate_rejection(
-            lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
-            lambda theta, key: self._simulate(theta, child_seed(seed, 1, key)),
-            _accept_all if before is None else before.kernel,
-            float("inf") if before is None else before.tolerance,
-            max_retries=self.plan.config.max_retries,
-            num_calls=self.plan.calls_per_round,
-            num_proposals=self.plan.config.pairs_per_round,
-            on_calls=self.shown.calls,
-        )
-        check_varies(sampled.x)
-        return sampled
-
-    def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
-        """Draw theta (count, d) from the prior or the last generator, inside the support."""
-        if before is None:
-            return sample_prior(self.problem.prior, count, seed)
-        kept: list[Tensor] = []
-        missing = count
-        for attempt in range(_MAX_TRIES):
-            theta = before.model.sample(missing, child_seed(seed, attempt))
-            kept.append(theta[allowed(self.problem.prior, self.problem.support, theta)])
-            missing -= len(kept[-1])
-            if missing == 0:
-                return torch.cat(kept)
-        raise ValueError(
-            f"`prior`: fewer than 1 in {_MAX_TRIES} draws of the generator has positive prior "
-            "density; check the prior's log_prob and support."
-        )
-
-    def _simulate(self, theta: Tensor, seed: int) -> Simulations:
-        # Few rows may all fail by chance; many that do mean a broken simulator.
-        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else _MAX_FAILURES
-        runs = simulate(
-            self.problem.simulator, theta, engine=self.engine, seed=seed, max_failure_fraction=limit
-        )
-        check_width(runs.x, self.problem.x_o)
-        return runs
-
-    def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
-        """The pairs inside A_{t-1}: this round's, and earlier ones that belong there too."""
-        theta, x = sampled.theta, sampled.x
-        if before is not None and self.plan.config.reuse_simulations:
-            inside = before.kernel(before.x) <= before.tolerance
-            theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
-            x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
-        if len(theta) < _LEAST_PAIRS:
-            raise ValueError(
-                f"`num_simulations`: {sampled.num_calls} calls left {len(theta)} pairs within the "
-                f"tolerance, fewer than {_LEAST_PAIRS}; ask for more simulations or fewer rounds, "
-                "or raise accept_fraction or max_retries."
-            )
-        return theta, x
-
-    def _train(
-        self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int
-    ) -> tuple[Kernel, Any]:
-        """Steps 4 to 6: train the quantile network behind the kernel statistic."""
-        if self.fixed is not None:
-            return self.fixed, None
-        previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
-        on_epoch = self.shown.phase("training the quantile network")
-        return train_kernel(
-            theta,
-            x,
-            self.problem.x_o,
-            self.plan.config,
-            child_seed(seed, 2),
-            previous,
-            on_epoch,
-            item_dim=self.problem.item_dim,
-        )
-
-    def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:
-        """Section 2.2.2: given, or the alpha-quantile of the scores."""
-        config = self.plan.config
-        if config.tolerances is not None:
-            return config.tolerances[number - 1]
-        # A network of its own measures in units of its own: the last tolerance does not apply.
-        comparable = before is not None and (config.fine_tune or self.fixed is not None)
-        previous = before.tolerance if before and comparable else float("inf")
-        return acceptance_tolerance(scores, previous, config.accept_fraction, config.min_accepted)
-
-
-def _accept_all(x: Tensor) -> Tensor:
-    """The first round has no region yet: A_0 is the whole space."""
-    return torch.zeros(len(x))

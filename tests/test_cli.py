@@ -168,3 +168,26 @@ def test_threads_are_left_as_found() -> None:
     before = torch.get_num_threads()
     quick_fit(num_simulations=400)
     assert torch.get_num_threads() == before
+
+
+def test_a_store_feeds_the_fit_and_the_tests(folder: Path) -> None:
+    module = folder / "mymodule.py"
+    module.write_text(
+        module.read_text()
+        + "\n\ndef sharp(num_samples, x):\n"
+        + "    return x[:, :2] + 0.01 * torch.randn(num_samples, len(x), 2)\n"
+    )
+    made = run(folder, "simulate", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
+               "--num-simulations", "800", "--seed", "3", "--out", "store")  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    fitted = run(folder, "fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
+                 "--observed", "observed.csv", "--simulations", "store", "--rounds", "1",
+                 "--no-progress", "--run-dir", "run")  # fmt: skip
+    assert fitted.returncode == 0, fitted.stderr
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    assert summary["simulator_calls"] == 0
+    assert summary["posterior"]["theta_1"]["mean"] == pytest.approx(0.325, abs=0.15)
+    tested = run(folder, "validate", "--posterior", "mymodule:sharp", "--data", "store",
+                 "--method", "sbc", "--out", "report.json")  # fmt: skip
+    assert tested.returncode == 1, tested.stderr  # far too sharp: rejected
+    assert json.loads((folder / "report.json").read_text())

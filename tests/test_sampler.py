@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,14 @@ from torch import Tensor
 import abi
 from abi.generators.flow import FlowSettings
 from abi.training import TrainingSettings
-from simulators import MG1, GaussianLinear, from_function
+from simulators import (
+    MG1,
+    GaussianLinear,
+    Simulations,
+    from_function,
+    sample_prior,
+    simulate,
+)
 
 QUICK = TrainingSettings(max_epochs=15, patience=5)
 SMALL = abi.ABIConfig(
@@ -289,3 +297,41 @@ def test_custom_tasks_fit_one_row_at_a_time() -> None:
     )
     posterior = quick_fit(prior=task.prior, simulator=task, num_simulations=400)
     assert posterior.parameter_names == ("a", "b")
+
+
+def test_a_killed_round_keeps_its_slow_simulations(tmp_path: Path) -> None:
+    """Calls that take long are stored as they come: only what was in flight is made again."""
+    calls: list[int] = []
+
+    def slow(theta: Tensor) -> Tensor:
+        calls.append(len(theta))
+        if sum(calls) > limit:
+            raise KeyboardInterrupt
+        time.sleep(0.004 * len(theta))
+        return problems.simulate(theta)
+
+    limit = 10**9
+    whole = quick_fit(simulator=slow, num_rounds=1, num_simulations=800)
+    calls.clear()
+    limit = 600
+    with pytest.raises(KeyboardInterrupt):
+        quick_fit(simulator=slow, num_rounds=1, num_simulations=800, run_dir=tmp_path)
+    calls.clear()
+    limit = 10**9
+    resumed = abi.resume(tmp_path, problems.BOX, slow, progress=False)
+    assert sum(calls) < 500  # 800 without the store
+    assert torch.equal(resumed.sample((50,)), whole.sample((50,)))
+    assert not (tmp_path / "simulations").exists()
+
+
+def test_simulations_made_before_are_the_first_round_and_cost_nothing() -> None:
+    theta = sample_prior(problems.BOX, 600, seed=5)
+    made = simulate(problems.simulate, theta, seed=6)
+    posterior = quick_fit(simulations=made, num_simulations=1_200)
+    first, second = posterior.rounds
+    assert (first.simulator_calls, first.pairs) == (0, 600)
+    assert 0 < second.simulator_calls <= 600
+    with pytest.raises(ValueError, match="`simulations` must hold 2 parameters"):
+        quick_fit(simulations=Simulations(theta[:, :1], made.x, made.index, (), 0))
+    with pytest.raises(ValueError, match="`x_o` must have as many values"):
+        quick_fit(simulations=Simulations(theta, made.x[:, :3], made.index, (), 0))

@@ -138,9 +138,17 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
     """The map to the base N(0, I) of sbi's normalizing flows."""
     if estimator is None or not hasattr(estimator, "inverse_transform"):
         return None
-    return lambda theta, x: estimator.inverse_transform(
-        theta, x.reshape(-1, *estimator.condition_shape)
-    )
+
+    def to_base(theta: Tensor, x: Tensor) -> Any:
+        try:
+            return estimator.inverse_transform(theta, x.reshape(-1, *estimator.condition_shape))
+        except AttributeError as error:  # sbi 0.24 misspells a name of its own there
+            raise NotImplementedError(
+                f"this version of sbi cannot invert its {type(estimator).__name__} ({error}); "
+                "install a newer sbi, or test without flow=True."
+            ) from error
+
+    return to_base
 
 
 def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:

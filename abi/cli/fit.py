@@ -9,11 +9,14 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
+from simulators import load_store, sample_prior
+
 from ..config import ABIConfig
 from ..origin import origin_of
 from ..plotting import plot_marginals
 from ..posterior import ABIPosterior
 from ..problem import Plan, Problem, pose
+from ..round_steps import Work
 from ..run_folder import RunFolder
 from ..sampler import run
 from ..summary import describe, summarise, write_rounds, write_samples
@@ -26,13 +29,20 @@ def fit_command(
     simulator: Annotated[
         str, typer.Option(help="module:object, for example simulators:MG1 or mymodule:simulate.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results; it must not hold a run.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "--run-dir", help="Folder for the results; it must not hold a run."),
+    ],
     prior: Annotated[
         str | None, typer.Option(help="module:object; the simulator's own when omitted.")
     ] = None,
     observed: Annotated[
         Path | None,
         typer.Option(help="x_o as .npy, .npz or .csv; the simulator's default when omitted."),
+    ] = None,
+    simulations: Annotated[
+        Path | None,
+        typer.Option(help="A store of abi simulate: the first round takes its rows as they are."),
     ] = None,
     num_simulations: Annotated[int, typer.Option(help="Budget of simulator calls.")] = 20_000,
     rounds: Annotated[int, typer.Option(help="Rounds that share the budget.")] = 2,
@@ -61,7 +71,8 @@ def fit_command(
         problem = pose(theta_prior, model, x_o)
         folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
     state = folder.last_state(plan, problem.x_o, None)
-    posterior = run(problem, plan, state, None, folder, workers, timeout, progress)
+    given = None if simulations is None else load_store(simulations)
+    posterior = run(Work(problem, plan, None, folder, given), state, workers, timeout, progress)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}
     _write(folder, posterior, problem, _exact(model), num_samples, asked)
@@ -98,8 +109,6 @@ def _write(
     asked: dict[str, Any],
 ) -> None:
     """Leave samples, summary, rounds table and picture in the folder, and print the table."""
-    from simulators import sample_prior
-
     samples = posterior.sample((num_samples,), seed=posterior.seed)
     exact = _try_exact(reference, posterior.x_o, num_samples)
     names = posterior.parameter_names

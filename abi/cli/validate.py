@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from simulators import load_store
+
 from .loading import load_array, load_instance
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
@@ -28,7 +30,9 @@ def validate_command(
             help="Of the samples: samples_first (L, n, d) or observations_first (n, L, d)"
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help=_JOINT + ".npz with theta and x")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help=_JOINT + ".npz with theta and x, or a store")
+    ] = None,
     theta: Annotated[Path | None, typer.Option(help=_JOINT + "theta (N, d)")] = None,
     x: Annotated[Path | None, typer.Option(help=_JOINT + "x (N, p)")] = None,
     x_o: Annotated[
@@ -90,6 +94,9 @@ def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, 
         return load_array(theta, "--theta"), load_array(x, "--x")
     if theta is not None or x is not None or data is None:
         raise ValueError("`--data` with theta and x, or `--theta` and `--x`, must be given.")
+    if data.is_dir():  # a store of abi simulate
+        kept = load_store(data)
+        return kept.theta, kept.x
     return load_array(data, "--data", "theta"), load_array(data, "--data", "x")
 
 

@@ -1,0 +1,223 @@
+"""One round of Algorithm 2, one method a step."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators import Simulations, sample_prior, simulate
+from simulators.engines import Engine
+from simulators.random import child_seed
+
+from .answer import Pairs, fit_answer, fit_generator
+from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
+from .problem import Plan, Problem, check_varies, check_width
+from .progress import FitProgress
+from .rejection import Sampled, acceptance_tolerance, approximate_rejection
+from .rounds import RoundRecord, RoundState
+from .run_folder import RunFolder
+from .support import allowed
+
+_LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
+_ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
+_SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
+_MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What a fit is asked to do, and where it keeps what it did."""
+
+    problem: Problem
+    plan: Plan
+    fixed: FixedKernel | None
+    folder: RunFolder | None
+    simulations: Simulations | None
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round: everything it reads stands here, everything it makes is in its state."""
+
+    work: Work
+    engine: Engine
+    shown: FitProgress
+    pace: list[float] = field(default_factory=list)
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked."""
+        return self.work.problem
+
+    @property
+    def plan(self) -> Plan:
+        """How much may be done."""
+        return self.work.plan
+
+    def run(self, before: RoundState | None) -> RoundState:
+        """Steps 3 to 10 of Algorithm 2."""
+        started = time.perf_counter()
+        number = 1 if before is None else len(before.records) + 1
+        seed = child_seed(self.plan.seed, number)
+        sampled = self._sample(before, seed)
+        theta, x = self._pool(before, sampled)
+        kernel, network_log = self._train(before, theta, x, seed)
+        scores = kernel(x)
+        tolerance = self._tolerance(before, scores, number)
+        kept = scores <= tolerance
+        if int(kept.sum()) < 2:
+            raise ValueError(
+                f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(x)} pairs within "
+                f"{tolerance:g}; raise the tolerance or num_simulations."
+            )
+        on_epoch = self.shown.phase("fitting the generator")
+        pairs = Pairs(theta, x, kept)
+        fit_model = fit_answer if number == self.plan.num_rounds else fit_generator
+        accepted, model, generator_log = fit_model(
+            kernel, pairs, self.problem, self.plan.config, child_seed(seed, 3), on_epoch
+        )
+        record = RoundRecord(
+            round=number,
+            tolerance=tolerance,
+            proposed=sampled.num_proposed,
+            dropped_fraction=sampled.dropped_fraction,
+            pairs=len(theta),
+            accepted=int(kept.sum()),
+            simulator_calls=sampled.num_calls,
+            failures=len(sampled.failures),
+            encoder=kernel.encoder if isinstance(kernel, LearnedKernel) else None,
+            network=network_log,
+            generator=generator_log,
+            seconds=time.perf_counter() - started,
+        )
+        self.shown.finish(record)
+        records = (*(before.records if before else ()), record)
+        return RoundState(kernel, tolerance, model, theta, x, accepted, records)
+
+    def _sample(self, before: RoundState | None, seed: int) -> Sampled:
+        """Step 3: pairs from the current proposal, by approximate rejection sampling."""
+        if before is None and self.work.simulations is not None:
+            return self._given(self.work.simulations)
+        sampled = approximate_rejection(
+            lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
+            lambda theta, key: self._simulate(theta, child_seed(seed, 1, key)),
+            _accept_all if before is None else before.kernel,
+            float("inf") if before is None else before.tolerance,
+            max_retries=self.plan.config.max_retries,
+            num_calls=self.plan.calls_per_round,
+            num_proposals=self.plan.config.pairs_per_round,
+            on_calls=self.shown.calls,
+        )
+        check_varies(sampled.x)
+        return sampled
+
+    def _given(self, simulations: Simulations) -> Sampled:
+        """The first round's pairs, made before."""
+        check_width(simulations.x, self.problem.x_o)
+        check_varies(simulations.x)
+        if simulations.theta.shape[1:] != (self.problem.theta_dim,):
+            raise ValueError(
+                f"`simulations` must hold {self.problem.theta_dim} parameters a row, as the prior "
+                f"draws them; got theta of shape {tuple(simulations.theta.shape)}."
+            )
+        theta, x, failures = simulations.theta, simulations.x, simulations.failures
+        return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
+
+    def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
+        """Draw theta (count, d) from the prior or the last generator, inside the support."""
+        if before is None:
+            return sample_prior(self.problem.prior, count, seed)
+        kept: list[Tensor] = []
+        missing = count
+        for attempt in range(_MAX_TRIES):
+            theta = before.model.sample(missing, child_seed(seed, attempt))
+            kept.append(theta[allowed(self.problem.prior, self.problem.support, theta)])
+            missing -= len(kept[-1])
+            if missing == 0:
+                return torch.cat(kept)
+        raise ValueError(
+            f"`prior`: fewer than 1 in {_MAX_TRIES} draws of the generator has positive prior "
+            "density; check the prior's log_prob and support."
+        )
+
+    def _simulate(self, theta: Tensor, seed: int) -> Simulations:
+        # Few rows may all fail by chance; many that do mean a broken simulator.
+        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else _MAX_FAILURES
+        started = time.perf_counter()
+        runs = simulate(
+            self.problem.simulator,
+            theta,
+            engine=self.engine,
+            seed=seed,
+            store=self._store(seed, len(theta)),
+            progress=False,
+            max_failure_fraction=limit,
+        )
+        self.pace.append((time.perf_counter() - started) / len(theta))
+        check_width(runs.x, self.problem.x_o)
+        return runs
+
+    def _store(self, seed: int, num_rows: int) -> Path | None:
+        """Where to keep simulations that take long; an interrupted run left some there.
+
+        Which calls are stored does not change what they return: seeds decide that.
+        """
+        if self.work.folder is None:
+            return None
+        path = self.work.folder.simulations / f"{seed:016x}"
+        slow = bool(self.pace) and self.pace[-1] * num_rows > _SLOW_SECONDS
+        return path if slow or path.exists() else None
+
+    def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
+        """The pairs inside A_{t-1}: this round's, and earlier ones that belong there too."""
+        theta, x = sampled.theta, sampled.x
+        if before is not None and self.plan.config.reuse_simulations:
+            inside = before.kernel(before.x) <= before.tolerance
+            theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
+            x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
+        if len(theta) < _LEAST_PAIRS:
+            raise ValueError(
+                f"`num_simulations`: {sampled.num_calls} calls left {len(theta)} pairs within the "
+                f"tolerance, fewer than {_LEAST_PAIRS}; ask for more simulations or fewer rounds, "
+                "or raise accept_fraction or max_retries."
+            )
+        return theta, x
+
+    def _train(
+        self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int
+    ) -> tuple[Kernel, Any]:
+        """Steps 4 to 6: train the quantile network behind the kernel statistic."""
+        if self.work.fixed is not None:
+            return self.work.fixed, None
+        previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
+        on_epoch = self.shown.phase("training the quantile network")
+        return train_kernel(
+            theta,
+            x,
+            self.problem.x_o,
+            self.plan.config,
+            child_seed(seed, 2),
+            previous,
+            on_epoch,
+            item_dim=self.problem.item_dim,
+        )
+
+    def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:
+        """Section 2.2.2: given, or the alpha-quantile of the scores."""
+        config = self.plan.config
+        if config.tolerances is not None:
+            return config.tolerances[number - 1]
+        # A network of its own measures in units of its own: the last tolerance does not apply.
+        comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
+        previous = before.tolerance if before and comparable else float("inf")
+        return acceptance_tolerance(scores, previous, config.accept_fraction, config.min_accepted)
+
+
+def _accept_all(x: Tensor) -> Tensor:
+    """The first round has no region yet: A_0 is the whole space."""
+    return torch.zeros(len(x))
