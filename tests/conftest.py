@@ -8,6 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
+
+# The same examples on every machine, however busy it is.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 
 def _global_state() -> tuple[object, ...]:
