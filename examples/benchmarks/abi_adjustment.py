@@ -1,8 +1,8 @@
-"""What the last step of ABI is worth: the published form, and two corrections, against exact answers.
+"""What the last step of ABI is worth: the published form and two corrections, against exact draws.
 
-Each fit is at equal simulator calls, retries included. Distances are 1-Wasserstein (exact, POT) between
-2,000 draws of the fit and of the exact posterior, with parameters divided by the exact sds; the floor is
-that between two exact samples. Observations: the model's default, and one simulated from a prior draw.
+Each fit is at equal simulator calls, retries included. Distances are 1-Wasserstein (exact, POT)
+between 2,000 draws of the fit and of the exact posterior, parameters divided by the exact sds; the
+floor is that between two exact samples. Observations: the model's default, and one simulated.
 
     python examples/benchmarks/abi_adjustment.py
 """
