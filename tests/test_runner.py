@@ -299,17 +299,29 @@ def test_simulators_may_not_change_the_parameters_of_the_caller() -> None:
 
 
 def test_interruption_stops_the_workers_and_keeps_what_was_done(tmp_path: Path) -> None:
+    """Ctrl-C in a process of its own, as a user presses it: other tests may hold the signal."""
     log, store = tmp_path / "log", tmp_path / "store"
     theta = submission(400)
-
-    def interrupt() -> None:
-        while not log.exists() or len(log.read_text().splitlines()) < 30:
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        simulate(faulty.Logged(str(log), 0.02), theta, workers=2, seed=4, store=store)
+    code = (
+        "import faulty_simulators as faulty; from test_runner import submission; "
+        "from simulators import simulate; "
+        f"simulate(faulty.Logged({str(log)!r}, 0.02), submission(400), workers=2, seed=4, "
+        f"store={str(store)!r})"
+    )
+    tests = Path(__file__).parent
+    paths = os.pathsep.join([str(tests), str(tests.parent)])
+    user = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not log.exists() or len(log.read_text().splitlines()) < 30:
+        assert user.poll() is None, user.communicate()[1]
+        time.sleep(0.05)
+    user.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in user.communicate(timeout=60)[1]
+    assert user.returncode != 0
     workers = {int(line.split()[1]) for line in log.read_text().splitlines()}
     assert not any(alive(pid) for pid in workers)
     done = simulators.load_store(store)
