@@ -14,8 +14,6 @@ from .config import ABIConfig
 from .generators.base import GenerativeModel
 from .rounds import RoundRecord
 
-_MAX_TRIES = 200
-
 
 @dataclass(frozen=True, eq=False)
 class ABIPosterior:

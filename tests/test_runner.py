@@ -299,10 +299,11 @@ def test_simulators_may_not_change_the_parameters_of_the_caller() -> None:
 
 
 def test_interruption_stops_the_workers_and_keeps_what_was_done(tmp_path: Path) -> None:
-    """Ctrl-C in a process of its own, as a user presses it: other tests may hold the signal."""
+    """Ctrl-C as a terminal gives it: a job in the background inherits an ignored signal."""
     log, store = tmp_path / "log", tmp_path / "store"
     theta = submission(400)
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "import faulty_simulators as faulty; from test_runner import submission; "
         "from simulators import simulate; "
         f"simulate(faulty.Logged({str(log)!r}, 0.02), submission(400), workers=2, seed=4, "
