@@ -9,11 +9,10 @@ from torch import Tensor
 from .adjust import quantile_map
 from .config import ABIConfig
 from .generators.base import GenerativeModel, Progress
-from .generators.flow import fit_flow
+from .generators.flow import Conditioning, fit_flow
 from .generators.mixture import fit_mixture
 from .kernel import Kernel, LearnedKernel
 from .problem import Problem
-from .quantiles import InputScaling
 from .training import TrainingLog
 
 Fitted = tuple[Tensor, GenerativeModel, TrainingLog | None]
@@ -65,16 +64,14 @@ def fit_answer(
     if config.adjustment == "quantile":
         moved = quantile_map(kernel, theta, x, problem.support)
         return _fit(moved, problem, config, seed, on_epoch)
-    inputs = kernel.encode(pairs.x)
-    scaling = InputScaling(inputs)
     flow, log = fit_flow(
-        pairs.theta,
+        theta,
         problem.support,
         settings=config.flow,
         training=config.generator_training,
         seed=seed,
-        context=scaling(inputs),
-        at=scaling(kernel.encode(problem.x_o[None]))[0],
+        num_flows=config.num_flows,
+        given=Conditioning(kernel.network.encoder, x, problem.x_o),
         on_epoch=on_epoch,
     )
     return theta, flow, log

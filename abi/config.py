@@ -6,10 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from .encoders import FIXED, LEARNED
 from .generators.flow import FlowSettings
 from .training import TrainingSettings
 
-Encoder = Literal["auto", "flat", "sorted"]
+Encoder = Literal["auto", "flat", "sorted", "moments", "moments+sorted", "deep_set", "conv"]
+Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
 
 
@@ -33,22 +35,29 @@ class ABIConfig:
     fine_tune: bool = False  # Section 2.2.3 goes on from the last round's weights
     network_training: TrainingSettings = field(default_factory=TrainingSettings)
 
-    # Approximate rejection sampling and tolerance
+    # Proposals
+    proposal: Proposal = "truncated"  # the prior cut to the last model's region, or Algorithm 4
+    growth: float = 1.5  # calls of a round over those of the one before; the paper: 1
     max_retries: int = 10  # R of Algorithm 4, simulator calls a theta may use
-    accept_fraction: float = 0.1  # alpha of Section 2.2.2, the share a round keeps
+
+    # Tolerance
+    accept_fraction: float = 0.5  # alpha of Section 2.2.2, the share a round keeps
     min_accepted: int = 500  # a round keeps at least this many where it has them
     tolerances: tuple[float, ...] | None = None  # eps_1 > ... > eps_T instead of alpha
     pairs_per_round: int | None = None  # N of Algorithm 2; the budget alone decides when None
-    reuse_simulations: bool = True  # earlier pairs inside A_{t-1} join round t
+    reuse_simulations: bool = True  # earlier pairs inside the region join the round's own
 
     # Generative model
     generator: Literal["flow", "mixture"] = "flow"  # G_beta of Section 2.2.3
     flow: FlowSettings = field(default_factory=FlowSettings)
+    num_flows: int = 3  # of the answer, mixed in equal parts; a proposal is one flow
     max_components: int = 10  # of the mixture, chosen by BIC
     generator_training: TrainingSettings = field(
-        default_factory=lambda: TrainingSettings(max_epochs=300, patience=30)
+        default_factory=lambda: TrainingSettings(
+            learning_rate=1e-2, weight_decay=0.1, batch_size=128, num_steps=2_400
+        )
     )
-    adjustment: Adjustment = "quantile"  # how the last round's draws are moved to x_o
+    adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
 
     def __post_init__(self) -> None:
         _require(self.order >= 1.0, "order", "at least 1", self.order)
@@ -60,6 +69,8 @@ class ABIConfig:
         _require(self.max_retries >= 1, "max_retries", "at least 1", self.max_retries)
         _require(0.0 < self.accept_fraction <= 1.0, "accept_fraction", "in (0, 1]",
                  self.accept_fraction)  # fmt: skip
+        _require(self.growth >= 1.0, "growth", "at least 1", self.growth)
+        _require(self.num_flows >= 1, "num_flows", "at least 1", self.num_flows)
         _require(self.min_accepted >= 2, "min_accepted", "at least 2", self.min_accepted)
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
@@ -75,11 +86,16 @@ class ABIConfig:
     def paper(cls, **changes: Any) -> ABIConfig:
         """The algorithm as published (Algorithms 2-4), with any constant changed.
 
-        Raw theta, directions drawn anew and the network fine-tuned in each round, each round's own
-        pairs only, acceptance by the alpha-quantile alone, and draws of the last generator as they
-        are. Pass ``pairs_per_round`` (N) to fix the number of proposals as the paper does.
+        Proposals of the last generator with retries, raw theta, directions drawn anew and the
+        network fine-tuned in each round, equal rounds of their own pairs only, acceptance by the
+        alpha-quantile alone, and draws of the last generator as they are. Pass
+        ``pairs_per_round`` (N) to fix the number of proposals as the paper does.
         """
         published = cls(
+            proposal="generator",
+            growth=1.0,
+            accept_fraction=0.1,
+            num_flows=1,
             standardize=False,
             redraw_directions=True,
             fine_tune=True,
@@ -114,7 +130,8 @@ def _tuples_in(values: dict[str, Any]) -> dict[str, Any]:
 
 
 _CHOICES = {
-    "encoder": ("auto", "flat", "sorted"),
+    "encoder": ("auto", *FIXED, *LEARNED),
+    "proposal": ("truncated", "generator"),
     "generator": ("flow", "mixture"),
     "adjustment": ("none", "quantile", "conditional"),
 }

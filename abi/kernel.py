@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import ENCODERS, encode
+from .encoders import build_encoder, candidates, prepared
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -24,7 +24,7 @@ from .training import TrainingLog, train
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
-    """A trained quantile network, how x is shown to it, and the observation it is compared with."""
+    """A trained quantile network, the name of its encoder, and the observation it compares with."""
 
     network: QuantileNetwork
     encoder: str
@@ -33,13 +33,9 @@ class LearnedKernel:
     order: float
     mixing: float
 
-    def encode(self, x: Tensor) -> Tensor:
-        """What the network sees of x (n, p)."""
-        return encode(x, self.encoder, self.item_dim)
-
     def table(self, x: Tensor) -> QuantileTable:
         """Quantiles of theta given each row of x (n, p), in the network's units."""
-        return self.network.table(self.encode(x))
+        return self.network.table(x)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Estimated MSW distance of each posterior to that of x_o, (n, p) -> (n,)."""
@@ -60,6 +56,7 @@ class FixedKernel:
 
 
 Kernel = LearnedKernel | FixedKernel
+OWN_ENCODER = "your module"
 
 
 def train_kernel(
@@ -72,6 +69,7 @@ def train_kernel(
     on_epoch: Progress | None = None,
     *,
     item_dim: int = 1,
+    own: nn.Module | None = None,
 ) -> tuple[LearnedKernel, TrainingLog]:
     """Train the quantile network on pairs (Algorithm 3).
 
@@ -88,34 +86,51 @@ def train_kernel(
         seed: seed of directions, weights and batches.
         previous: the last round's kernel; its choice of encoder stands.
         on_epoch: told the share of the training done.
-        item_dim: values of one item of x, for the encoder that sorts items.
+        item_dim: values of one item of x, for the encoders that know items.
+        own: the user's encoder, in place of the configured one.
     """
-    if previous is None:
-        names: Sequence[str] = ENCODERS if config.encoder == "auto" else (config.encoder,)
-    else:
-        names = (previous.encoder,)
     fits = []
-    for position, name in enumerate(names):
-        kernel = _start(theta, x, x_o, config, name, item_dim, seed, previous)
+    choices = _choices(x.shape[1], config, previous, item_dim, own)
+    for position, encoder in enumerate(choices):
+        kernel = _start(theta, x, x_o, config, encoder, item_dim, seed, previous)
+        network = kernel.network
+        network.encoder, inputs = prepared(whole := network.encoder, x)
 
         def on_part(share: float, done: int = position) -> None:
             if on_epoch is not None:
-                on_epoch((done + share) / len(names))
+                on_epoch((done + share) / len(choices))
 
-        def loss(rows: Tensor, inputs: Tensor, network: QuantileNetwork = kernel.network) -> Tensor:
+        def loss(rows: Tensor, inputs: Tensor, network: QuantileNetwork = network) -> Tensor:
             return network.loss(rows, inputs, config.kappa)
 
         log = train(
-            kernel.network,
+            network,
             loss,
-            (theta, kernel.encode(x)),
+            (theta, inputs),
             config.network_training,
             child_seed(seed, 1),
             on_part,
         )
+        if isinstance(network.encoder, nn.Identity):
+            network.encoder = whole
         fits.append((kernel, log))
     # The same split and directions for all: their held-out losses are comparable.
     return min(fits, key=lambda fit: fit[1].validation_loss)
+
+
+def _choices(
+    x_dim: int,
+    config: ABIConfig,
+    previous: LearnedKernel | None,
+    item_dim: int,
+    own: nn.Module | None,
+) -> Sequence[str | nn.Module]:
+    """The encoders to try: the user's own, the last round's, the one asked for, or all that fit."""
+    if own is not None:
+        return (own,)
+    if previous is not None:
+        return (previous.encoder,)
+    return candidates(x_dim, item_dim) if config.encoder == "auto" else (config.encoder,)
 
 
 def _start(
@@ -123,7 +138,7 @@ def _start(
     x: Tensor,
     x_o: Tensor,
     config: ABIConfig,
-    encoder: str,
+    encoder: str | nn.Module,
     item_dim: int,
     seed: int,
     previous: LearnedKernel | None,
@@ -136,9 +151,13 @@ def _start(
         directions = previous.network.directions
     levels = quantile_levels(config.num_levels, config.trim)
     with isolated_rng(child_seed(seed, 0)):
+        module = build_encoder(encoder, x, item_dim)
+        with torch.no_grad():
+            num_features = module(x[:1]).shape[1]
         network = QuantileNetwork(
             theta,
-            encode(x, encoder, item_dim),
+            module,
+            num_features,
             directions,
             levels,
             config.hidden,
@@ -146,4 +165,5 @@ def _start(
         )
     if previous is not None and config.fine_tune:
         network.load_state_dict(previous.network.state_dict() | {"directions": directions})
-    return LearnedKernel(network, encoder, item_dim, x_o, config.order, config.mixing)
+    name = encoder if isinstance(encoder, str) else OWN_ENCODER
+    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing)

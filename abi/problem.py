@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, sample_prior
 from simulators.custom import as_seeded
@@ -23,7 +23,7 @@ class Problem:
     """Prior, simulator and observation of one fit, in one form.
 
     ``item_dim`` is the number of values of one item where x is a list of items; a simulator
-    declares it by an attribute of that name.
+    declares it by an attribute of that name. ``encoder`` is the user's own, if there is one.
     """
 
     prior: Prior
@@ -32,6 +32,7 @@ class Problem:
     support: Support
     parameter_names: tuple[str, ...]
     item_dim: int
+    encoder: nn.Module | None
 
     @property
     def theta_dim(self) -> int:
@@ -51,7 +52,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.num_rounds < 1:
             raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
-        least = max(_LEAST_CALLS, self.config.max_retries) * self.num_rounds
+        retries = self.config.max_retries if self.config.proposal == "generator" else 1
+        least = max(_LEAST_CALLS, retries) * self.num_rounds
         if self.num_simulations < least:
             raise ValueError(
                 f"`num_simulations` must be at least {least} for {self.num_rounds} rounds with "
@@ -65,10 +67,19 @@ class Plan:
                 f"got {len(tolerances)}."
             )
 
-    @property
-    def calls_per_round(self) -> int:
-        """Simulator calls each round may make."""
-        return self.num_simulations // self.num_rounds
+    def calls(self, number: int) -> int:
+        """Simulator calls round 1, 2, ... may make: growing shares that use the whole budget."""
+        weights = [self.config.growth**k for k in range(self.num_rounds)]
+        ends = [
+            int(self.num_simulations * sum(weights[:k]) / sum(weights))
+            for k in (number - 1, number)
+        ]
+        return ends[1] - ends[0]
+
+
+def default_rounds(num_simulations: int) -> int:
+    """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
+    return 4 if num_simulations >= 2_000 else 2
 
 
 def pose(
@@ -76,6 +87,7 @@ def pose(
     simulator: Callable[..., Any],
     x_o: Tensor,
     parameter_names: Sequence[str] | None = None,
+    encoder: nn.Module | None = None,
 ) -> Problem:
     """Check prior, simulator and observation, and bring them into one form.
 
@@ -101,7 +113,9 @@ def pose(
             f"`simulator` declares items of {item_dim} values, which do not make up the "
             f"{len(observation)} values of x_o."
         )
-    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names, item_dim)
+    return Problem(
+        prior, seeded, observation, Support.of(prior, theta_dim), names, item_dim, encoder
+    )
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:

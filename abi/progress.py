@@ -9,7 +9,13 @@ from typing import Any
 from .rounds import RoundRecord
 
 # Share of a round's time that its phases take, about: only the time left depends on them.
-_PHASES = {"simulating": 0.25, "training the quantile network": 0.5, "fitting the generator": 0.25}
+_PHASES = {
+    "proposing": 0.1,
+    "simulating": 0.1,
+    "training the quantile network": 0.2,
+    "fitting the generator": 0.5,
+    "finding the region": 0.1,
+}
 
 
 class FitProgress:
@@ -60,7 +66,8 @@ class FitProgress:
     def calls(self, made: int) -> None:
         """Simulator calls of this round so far."""
         share = made / max(1, self._num_simulations // self._num_rounds)
-        self._show("simulating", share * _PHASES["simulating"], self._calls + made)
+        share = _PHASES["proposing"] + min(1.0, share) * _PHASES["simulating"]
+        self._show("simulating", share, self._calls + made)
 
     def finish(self, record: RoundRecord) -> None:
         """A round is over: print its line."""

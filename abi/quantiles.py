@@ -9,12 +9,9 @@ quantile loss over pairs (theta, x),
 
 Predictions are sorted over the levels afterwards, not during training (Remark 2.5).
 
-Differs from the paper: x enters through a fixed affine map per coordinate (median and
-interquartile range of the prior predictive) followed by sign(z) log(1 + |z|), because a simulator's
-output may be heavy-tailed (M/G/1 under its prior spans four decades) and a ReLU network cannot be
-trained on that; and theta is measured in prior standard deviations (``standardize``), because MSW
-adds up coordinates and would otherwise see only the parameter with the largest unit. The map of x
-is invertible, so posteriors given x and given its image are the same.
+Differs from the paper: x enters through an encoder (:mod:`abi.encoders`), which at the least
+tames heavy tails; and theta is measured in the standard deviations of the pairs (``standardize``),
+because MSW adds up coordinates and would otherwise see only the parameter with the largest unit.
 
 Source: Lu & Wong (2025), Section 2.1.2 and Algorithm 3.
 """
@@ -44,35 +41,13 @@ def huber_quantile_loss(residual: Tensor, levels: Tensor, kappa: float) -> Tenso
     return (levels - (residual < 0).to(residual.dtype)).abs() * huber
 
 
-class InputScaling(nn.Module):
-    """The fixed, invertible map of x before a network; see the module's text."""
-
-    center: Tensor
-    scale: Tensor
-
-    def __init__(self, x: Tensor):
-        super().__init__()
-        quartiles = torch.quantile(x.double(), torch.tensor([0.25, 0.5, 0.75]).double(), dim=0)
-        spread = quartiles[2] - quartiles[0]
-        # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
-        deviation = x.double().std(dim=0, correction=0)
-        spread = torch.where(spread > 0.0, spread, deviation)
-        spread = torch.where(spread > 0.0, spread, torch.ones_like(spread))
-        self.register_buffer("center", quartiles[1].float())
-        self.register_buffer("scale", spread.float())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map x (n, p) to (n, p)."""
-        z = (x - self.center) / self.scale
-        return torch.sign(z) * torch.log1p(z.abs())
-
-
 class QuantileNetwork(nn.Module):
     """x (n, p) -> the quantiles of theta given x along every direction, (n, K', H + 1).
 
     Args:
         theta: parameters whose location and scale set the units, (n, d).
-        x: simulations whose quartiles set the input map, (n, p).
+        encoder: what of x the network sees, (n, p) -> (n, k), or the identity where x is encoded.
+        num_features: k.
         directions: (K', d), the last d the axes.
         levels: (H + 1,).
         hidden: widths of the hidden layers.
@@ -87,7 +62,8 @@ class QuantileNetwork(nn.Module):
     def __init__(
         self,
         theta: Tensor,
-        x: Tensor,
+        encoder: nn.Module,
+        num_features: int,
         directions: Tensor,
         levels: Tensor,
         hidden: Sequence[int],
@@ -102,12 +78,12 @@ class QuantileNetwork(nn.Module):
         self.register_buffer("theta_scale", scale)
         self.register_buffer("directions", directions)
         self.register_buffer("levels", levels)
-        self.scaling = InputScaling(x)
-        self.layers = relu_network((x.shape[1], *hidden, len(directions) * len(levels)))
+        self.encoder = encoder
+        self.layers = relu_network((num_features, *hidden, len(directions) * len(levels)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Unsorted predictions (n, K', H + 1) in the units of :meth:`project`."""
-        flat = self.layers(self.scaling(x))
+        flat = self.layers(self.encoder(x))
         return cast(Tensor, flat.reshape(len(x), len(self.directions), len(self.levels)))
 
     def project(self, theta: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from .answer import Pairs, fit_answer, fit_generator
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
-from .rejection import Sampled, acceptance_tolerance, approximate_rejection
+from .regions import high_density_region, inside_all, sample_inside
+from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
 from .rounds import RoundRecord, RoundState
 from .run_folder import RunFolder
 from .support import allowed
@@ -77,10 +79,22 @@ class Round:
             )
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
-        fit_model = fit_answer if number == self.plan.num_rounds else fit_generator
+        last = number == self.plan.num_rounds
+        fit_model = fit_answer if last or self._truncates else fit_generator
         accepted, model, generator_log = fit_model(
-            kernel, pairs, self.problem, self.plan.config, child_seed(seed, 3), on_epoch
+            kernel,
+            pairs,
+            self.problem,
+            self.plan.config if last else replace(self.plan.config, num_flows=1),
+            child_seed(seed, 3),
+            on_epoch,
         )
+        regions = before.regions if before else ()
+        if self._truncates and not last:
+            self.shown.phase("finding the region")
+            wanted, key = self.plan.calls(number + 1), child_seed(seed, 4)
+            region = high_density_region(model, self.problem.prior, regions, wanted, key)
+            regions = (*regions, region)
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -97,22 +111,39 @@ class Round:
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)
-        return RoundState(kernel, tolerance, model, theta, x, accepted, records)
+        return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions)
+
+    @property
+    def _truncates(self) -> bool:
+        """Whether proposals are the prior cut to a region; not where the distance is known."""
+        return self.plan.config.proposal == "truncated" and self.work.fixed is None
 
     def _sample(self, before: RoundState | None, seed: int) -> Sampled:
-        """Step 3: pairs from the current proposal, by approximate rejection sampling."""
+        """Step 3: pairs from the current proposal."""
+        number = len(before.records) + 1 if before else 1
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations)
-        sampled = approximate_rejection(
-            lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
-            lambda theta, key: self._simulate(theta, child_seed(seed, 1, key)),
-            _accept_all if before is None else before.kernel,
-            float("inf") if before is None else before.tolerance,
-            max_retries=self.plan.config.max_retries,
-            num_calls=self.plan.calls_per_round,
-            num_proposals=self.plan.config.pairs_per_round,
-            on_calls=self.shown.calls,
-        )
+        num_calls = self.plan.calls(number)
+        simulate = partial(self._simulate_with, seed)
+        if self._truncates:
+            self.shown.phase("proposing")
+            regions = before.regions if before else ()
+            theta = sample_inside(self.problem.prior, regions, num_calls, child_seed(seed, 0))
+            sampled = approximate_rejection(
+                _in_turn(theta), simulate, _accept_all, float("inf"),
+                max_retries=1, num_calls=len(theta), on_calls=self.shown.calls,
+            )  # fmt: skip
+        else:
+            sampled = approximate_rejection(
+                lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
+                simulate,
+                _accept_all if before is None else before.kernel,
+                float("inf") if before is None else before.tolerance,
+                max_retries=self.plan.config.max_retries,
+                num_calls=num_calls,
+                num_proposals=self.plan.config.pairs_per_round,
+                on_calls=self.shown.calls,
+            )
         check_varies(sampled.x)
         return sampled
 
@@ -145,6 +176,9 @@ class Round:
             "density; check the prior's log_prob and support."
         )
 
+    def _simulate_with(self, seed: int, theta: Tensor, key: int) -> Simulations:
+        return self._simulate(theta, child_seed(seed, 1, key))
+
     def _simulate(self, theta: Tensor, seed: int) -> Simulations:
         # Few rows may all fail by chance; many that do mean a broken simulator.
         limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else _MAX_FAILURES
@@ -174,10 +208,13 @@ class Round:
         return path if slow or path.exists() else None
 
     def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
-        """The pairs inside A_{t-1}: this round's, and earlier ones that belong there too."""
+        """This round's pairs, and earlier ones that could have been its own."""
         theta, x = sampled.theta, sampled.x
         if before is not None and self.plan.config.reuse_simulations:
-            inside = before.kernel(before.x) <= before.tolerance
+            if self._truncates:
+                inside = inside_all(before.regions, before.theta)
+            else:
+                inside = before.kernel(before.x) <= before.tolerance
             theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
             x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
         if len(theta) < _LEAST_PAIRS:
@@ -205,6 +242,7 @@ class Round:
             previous,
             on_epoch,
             item_dim=self.problem.item_dim,
+            own=self.problem.encoder,
         )
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:
@@ -216,6 +254,18 @@ class Round:
         comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
         previous = before.tolerance if before and comparable else float("inf")
         return acceptance_tolerance(scores, previous, config.accept_fraction, config.min_accepted)
+
+
+def _in_turn(theta: Tensor) -> Propose:
+    """Hand out rows drawn beforehand."""
+    taken = 0
+
+    def take(count: int, key: int) -> Tensor:
+        nonlocal taken
+        taken += count
+        return theta[taken - count : taken]
+
+    return take
 
 
 def _accept_all(x: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .generators.base import GenerativeModel
 from .kernel import Kernel
+from .regions import Region
 from .training import TrainingLog
 
 
@@ -70,6 +71,7 @@ class RoundState:
         x: their simulations, (n, p).
         accepted: theta the model was fitted to, (k, d), moved to x_o after the last round.
         records: one a round so far.
+        regions: where the posterior lies, one a round so far where proposals are truncated.
     """
 
     kernel: Kernel
@@ -79,3 +81,4 @@ class RoundState:
     x: Tensor
     accepted: Tensor
     records: tuple[RoundRecord, ...]
+    regions: tuple[Region, ...] = ()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import ABIConfig
 from .kernel import FixedKernel
@@ -80,12 +80,21 @@ class RunFolder:
         save_state(state, self._file(len(state.records)))
         shutil.rmtree(self.simulations, ignore_errors=True)
 
-    def last_state(self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None) -> RoundState | None:
+    def last_state(
+        self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None, own: nn.Module | None = None
+    ) -> RoundState | None:
         """The state after the last finished round, if there is one."""
-        for number in range(plan.num_rounds, 0, -1):
-            if self._file(number).is_file():
-                return load_state(self._file(number), x_o, plan.config, fixed)
-        return None
+        finished = 0
+        while self._file(finished + 1).is_file():
+            finished += 1
+        if finished == 0:
+            return None
+        states = [
+            load_state(self._file(number), x_o, plan.config, fixed, own)
+            for number in range(1, finished + 1)
+        ]
+        regions = tuple(region for state in states for region in state.regions)
+        return replace(states[-1], regions=regions)
 
     def write_json(self, name: str, values: dict[str, Any]) -> Path:
         """Write a summary people and programs read."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulators import Prior, Simulations
 from simulators.engines import open_engine
@@ -16,7 +16,7 @@ from .config import ABIConfig
 from .kernel import FixedKernel
 from .origin import from_origin, origin_of
 from .posterior import ABIPosterior
-from .problem import Plan, pose
+from .problem import Plan, default_rounds, pose
 from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
@@ -29,10 +29,11 @@ def fit(
     x_o: Tensor,
     *,
     num_simulations: int = 20_000,
-    num_rounds: int = 2,
+    num_rounds: int | None = None,
     seed: int = 0,
     config: ABIConfig | None = None,
     distance: Callable[[Tensor], Tensor] | None = None,
+    encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
     parameter_names: Sequence[str] | None = None,
     workers: int = 1,
@@ -48,11 +49,14 @@ def fit(
         simulator: theta (n, d) -> x (n, p): a task of :mod:`simulators` or your own function.
         x_o: the observation, (p,) or (1, p).
         num_simulations: hard budget of simulator calls, retries included.
-        num_rounds: T; the budget is shared equally.
+        num_rounds: T; 4 by default, 2 below 2,000 simulations. Later rounds get larger shares
+            (``config.growth``).
         seed: the fit is a function of its arguments and this seed, whatever the workers.
         config: constants; ``ABIConfig.paper()`` gives the published algorithm.
         distance: a known distance x (n, p) -> (n,) to the posterior at x_o, in place of the learned
             MSW distance (Appendix C.1).
+        encoder: your own torch module x (n, p) -> features (n, k) in place of ``config.encoder``; a
+            copy of it is trained with the networks it feeds.
         simulations: draws of prior and simulator made before (``simulators.load_store``); the first
             round takes them instead of simulating, and they cost nothing of the budget.
         parameter_names: d names; the simulator's own, or theta_1 ..., when omitted.
@@ -72,8 +76,9 @@ def fit(
 
     Source: Lu & Wong (2025), Algorithm 2.
     """
+    num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
     plan = Plan(num_simulations, num_rounds, seed, config or ABIConfig())
-    problem = pose(prior, simulator, x_o, parameter_names)
+    problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
     folder = None if run_dir is None else RunFolder.create(run_dir, problem, plan, origin)
     fixed = None if distance is None else FixedKernel(distance)
@@ -87,6 +92,7 @@ def resume(
     simulator: Callable[..., Any] | None = None,
     *,
     distance: Callable[[Tensor], Tensor] | None = None,
+    encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
     workers: int = 1,
     timeout: float | None = None,
@@ -99,6 +105,7 @@ def resume(
         prior: the prior of the fit, where it cannot be imported from where it was.
         simulator: the simulator of the fit, where it cannot be imported from where it was.
         distance: the known distance of the fit, if it had one.
+        encoder: the module of the fit, if it had one.
         simulations: the simulations given to the fit, if there were any.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
@@ -110,9 +117,9 @@ def resume(
     folder = RunFolder.open(run_dir)
     plan, x_o, names, origin = folder.request()
     prior, simulator = from_origin(origin, prior, simulator)
-    problem = pose(prior, simulator, x_o, names)
+    problem = pose(prior, simulator, x_o, names, encoder)
     fixed = None if distance is None else FixedKernel(distance)
-    state = folder.last_state(plan, x_o, fixed)
+    state = folder.last_state(plan, x_o, fixed, encoder)
     work = Work(problem, plan, fixed, folder, simulations)
     return run(work, state, workers, timeout, progress)
 

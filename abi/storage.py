@@ -8,26 +8,28 @@ one or the new one, never half of one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from simulators.disk import whole_file
 from simulators.random import isolated_rng
 
 from .config import ABIConfig
+from .encoders import build_encoder
 from .generators.base import GenerativeModel, GeneratorState
 from .generators.flow import restore_flow
 from .generators.mixture import restore_mixture
-from .kernel import FixedKernel, Kernel, LearnedKernel
+from .kernel import OWN_ENCODER, FixedKernel, LearnedKernel
 from .posterior import ABIPosterior
 from .quantiles import QuantileNetwork
+from .regions import Region
 from .rounds import RoundRecord, RoundState
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,
@@ -77,7 +79,12 @@ def save_state(state: RoundState, path: Path) -> None:
         "tolerance": state.tolerance,
         "records": [record.to_dict() for record in state.records],
         "kernel": None,
+        "log_threshold": None,
     }
+    if state.regions:
+        region = state.regions[-1]
+        header["log_threshold"] = region.log_threshold
+        tensors |= {"region.lower": region.lower, "region.upper": region.upper}
     if isinstance(state.kernel, LearnedKernel):
         tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
         header["kernel"] = {
@@ -87,31 +94,50 @@ def save_state(state: RoundState, path: Path) -> None:
     write_parts(path, "abi-round", tensors, header)
 
 
-def load_state(path: Path, x_o: Tensor, config: ABIConfig, fixed: FixedKernel | None) -> RoundState:
-    """Read the state after a round; a fixed distance is a function, and is given again."""
+def load_state(
+    path: Path, x_o: Tensor, config: ABIConfig, fixed: FixedKernel | None, own: nn.Module | None
+) -> RoundState:
+    """Read the state after a round, but for the regions of the rounds before.
+
+    A fixed distance is a function and an encoder of the user's is code: both are given again.
+    """
     tensors, header = read_parts(path, "abi-round")
-    kernel: Kernel
-    if fixed is not None:
-        kernel = fixed
-    else:
-        network = _restore_network(_unprefix("network", tensors), config)
-        kernel = LearnedKernel(
-            network,
-            header["kernel"]["encoder"],
-            header["kernel"]["item_dim"],
-            x_o,
-            config.order,
-            config.mixing,
-        )
+    model = _restore_model(tensors, header["model"])
     return RoundState(
-        kernel=kernel,
+        kernel=fixed or _restore_kernel(tensors, header["kernel"], x_o, config, own),
         tolerance=header["tolerance"],
-        model=_restore_model(tensors, header["model"]),
+        model=model,
         theta=tensors["theta"],
         x=tensors["x"],
         accepted=tensors["accepted"],
         records=tuple(RoundRecord.from_dict(record) for record in header["records"]),
+        regions=_restore_region(tensors, header, model),
     )
+
+
+def _restore_region(
+    tensors: dict[str, Tensor], header: dict[str, Any], model: GenerativeModel
+) -> tuple[Region, ...]:
+    """The region of this round, if it made one."""
+    if header["log_threshold"] is None:
+        return ()
+    box = tensors["region.lower"], tensors["region.upper"]
+    return (Region(model, header["log_threshold"], *box),)
+
+
+def _restore_kernel(
+    tensors: dict[str, Tensor],
+    header: dict[str, Any],
+    x_o: Tensor,
+    config: ABIConfig,
+    own: nn.Module | None,
+) -> LearnedKernel:
+    name, item_dim = header["encoder"], header["item_dim"]
+    if name == OWN_ENCODER and own is None:
+        raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
+    encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
+    network = _restore_network(_unprefix("network", tensors), config, encoder)
+    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing)
 
 
 def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -124,14 +150,10 @@ def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file beside its place, flush it to the disk, and rename it into its place."""
+    """Write a file that is there whole or not at all, and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as file:
+    with whole_file(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -165,12 +187,15 @@ def _restore_model(tensors: dict[str, Tensor], header: dict[str, Any]) -> Genera
     return _RESTORE[header["kind"]](GeneratorState(header["kind"], parts, header["values"]))
 
 
-def _restore_network(tensors: dict[str, Tensor], config: ABIConfig) -> QuantileNetwork:
-    theta_dim, x_dim = len(tensors["theta_center"]), len(tensors["scaling.center"])
+def _restore_network(
+    tensors: dict[str, Tensor], config: ABIConfig, encoder: nn.Module
+) -> QuantileNetwork:
+    theta_dim, num_features = len(tensors["theta_center"]), tensors["layers.0.weight"].shape[1]
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
         network = QuantileNetwork(
             torch.zeros(2, theta_dim),
-            torch.zeros(2, x_dim),
+            encoder,
+            num_features,
             tensors["directions"],
             tensors["levels"],
             config.hidden,

@@ -78,14 +78,18 @@ class Support:
 def allowed(prior: Prior, support: Support, theta: Tensor) -> Tensor:
     """Whether each row has positive prior density, as far as the prior can tell, (n, d) -> (n,)."""
     inside = support.contains(theta)
-    log_prob = getattr(prior, "log_prob", None)
-    if log_prob is None or not inside.any():
-        return inside
-    density = torch.full((len(theta),), -torch.inf)
+    if hasattr(prior, "log_prob") and inside.any():
+        inside[inside.clone()] = prior_log_prob(prior, theta[inside]) > -torch.inf
+    return inside
+
+
+def prior_log_prob(prior: Any, theta: Tensor) -> Tensor:
+    """Log density of a prior that has one, at theta (n, d) inside its box -> (n,)."""
+    if len(theta) == 0:
+        return torch.empty(0)
     # A distribution with a batch shape gives one density a coordinate: they multiply.
-    value = torch.as_tensor(log_prob(theta[inside])).detach().float()
-    density[inside] = value.reshape(int(inside.sum()), -1).sum(dim=1)
-    return inside & (density > -torch.inf)
+    value = torch.as_tensor(prior.log_prob(theta)).detach().float()
+    return value.reshape(len(theta), -1).sum(dim=1)
 
 
 def _bounds(support: Any, theta_dim: int) -> tuple[Tensor, Tensor]:

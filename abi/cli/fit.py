@@ -15,7 +15,7 @@ from ..config import ABIConfig
 from ..origin import origin_of
 from ..plotting import plot_marginals
 from ..posterior import ABIPosterior
-from ..problem import Plan, Problem, pose
+from ..problem import Plan, Problem, default_rounds, pose
 from ..round_steps import Work
 from ..run_folder import RunFolder
 from ..sampler import run
@@ -45,7 +45,9 @@ def fit_command(
         typer.Option(help="A store of abi simulate: the first round takes its rows as they are."),
     ] = None,
     num_simulations: Annotated[int, typer.Option(help="Budget of simulator calls.")] = 20_000,
-    rounds: Annotated[int, typer.Option(help="Rounds that share the budget.")] = 2,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds that share the budget: 4, or 2 of a small one.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
     num_samples: Annotated[int, typer.Option(help="Posterior draws to write.")] = 10_000,
     paper: Annotated[bool, typer.Option("--paper", help="The algorithm as published.")] = False,
@@ -67,6 +69,7 @@ def fit_command(
         problem = pose(theta_prior, model, x_o, names)
     else:
         config = ABIConfig.paper() if paper else ABIConfig()
+        rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
         problem = pose(theta_prior, model, x_o)
         folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
