@@ -117,7 +117,7 @@ def smc_abc(
             RealPrior(problem.prior, problem.support),
             distance=distance,
             requires_iid_data=False,
-            simulation_batch_size=None,  # type: ignore[arg-type]
+            simulation_batch_size=None,
             show_progress_bars=False,
         )
         z, summary = run(

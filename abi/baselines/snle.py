@@ -158,4 +158,5 @@ class _Starts:
 
     def sample(self, sample_shape: Any) -> Tensor:
         """The next starting point, (1, d)."""
-        return next(self.rows)[None]
+        row: Tensor = next(self.rows)
+        return row[None]

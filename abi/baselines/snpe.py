@@ -55,8 +55,8 @@ def snpe(
         num_simulations: simulator calls, shared equally by the rounds.
         num_rounds: one round is amortised, more are for ``x_o`` alone.
         seed: of simulations, training and proposals.
-        encoder: ``"flat"``, ``"sorted"``, or a module x (n, p) -> features (n, k) that is trained
-            along.
+        encoder: ``"flat"``, ``"sorted"``, or a module x (n, p) -> features (n, k), a copy of which
+            is trained along and is given x as it is.
         proposal: of the second and later rounds.
         parameter_names: d names.
 
@@ -102,7 +102,9 @@ class _Trainer:
         self.problem, self.inputs, self.proposal = problem, inputs, proposal
         has_density = hasattr(problem.prior, "log_prob")
         self.prior = RealPrior(problem.prior, problem.support) if has_density else None
-        build = posterior_nn("nsf", embedding_net=embedding)
+        # A module is given x as it is, as in a fit of ABI.
+        scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"
+        build = posterior_nn("nsf", embedding_net=embedding, z_score_x=scaled)
         self.trainer = NPE_C(
             prior=self.prior,
             density_estimator=build,
@@ -138,7 +140,7 @@ class _Trainer:
         inside = get_density_thresholder(
             _Quiet(posterior), _TRUNCATED_MASS, num_samples_to_estimate_support=_THRESHOLD_DRAWS
         )
-        tries = self.prior.sample((_THRESHOLD_DRAWS,))
+        tries = RealPrior(self.problem.prior, self.problem.support).sample((_THRESHOLD_DRAWS,))
         accepted = float(inside(tries).float().mean())
         self.records[-1]["prior_acceptance"] = accepted
         restricted = RestrictedPrior(
@@ -147,7 +149,8 @@ class _Trainer:
             posterior=_Quiet(posterior),
             sample_with="rejection" if accepted > _LEAST_ACCEPTANCE else "sir",
         )
-        return restricted.sample((num_samples,)).detach()
+        z: Tensor = restricted.sample((num_samples,)).detach()
+        return z
 
     @torch.no_grad()
     def draw(self, x_o: Tensor, num_samples: int, seed: int) -> Tensor:
@@ -175,9 +178,9 @@ class _Quiet:
 
     def sample(self, sample_shape: Any, **keywords: Any) -> Tensor:
         """Draw."""
-        return self.posterior.sample(
-            sample_shape, **{**keywords, "show_progress_bars": False}
-        ).detach()
+        keywords["show_progress_bars"] = False
+        z: Tensor = self.posterior.sample(sample_shape, **keywords).detach()
+        return z
 
     @torch.no_grad()
     def log_prob(self, theta: Tensor) -> Tensor:

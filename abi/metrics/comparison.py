@@ -128,8 +128,8 @@ def compare(
     for name in names:
         if name in _DISTANCES:
             measure = _DISTANCES[name]
-            values = [measure(sample, first, child_seed(seed, 2)) for sample in (a, second)]
-            scores[name] = Score(*values)
+            inner = child_seed(seed, 2)
+            scores[name] = Score(measure(a, first, inner), measure(second, first, inner))
         else:
             scores |= _moment_scores(name, a, first, second, child_seed(seed, 3))
     return Comparison(scores, size, median_bandwidth(first), seed)

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.random import isolated_rng
+
 from .inputs import as_pair
 
 _MAX_PIVOTS = 10_000_000
@@ -31,13 +33,14 @@ def wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
     >>> wasserstein(torch.zeros(2, 1), torch.tensor([[3.0], [5.0]]))
     4.0
     """
-    import ot
-
     if order not in (1, 2):
         raise ValueError(f"`order` must be 1 or 2; got {order}.")
     a, b = as_pair(samples, reference)
     cost = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") ** order
-    total: Any = ot.emd2([], [], cost.numpy(), numItermax=_MAX_PIVOTS)
+    with isolated_rng(0):  # importing POT draws from the global streams
+        import ot
+
+        total: Any = ot.emd2([], [], cost.numpy(), numItermax=_MAX_PIVOTS)
     return float(max(float(total), 0.0) ** (1.0 / order))
 
 

@@ -1,9 +1,8 @@
 """ABI, SNPE, SNLE and SMC-ABC at equal simulator calls, against exact posteriors.
 
-Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, m, 1))`` with
-``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, m, 0))``, m the number of the model in
-MODELS: nobody chose them. A cell is one fit of one method, at one budget and seed, read at one
-observation. Distances are between 2,000 draws of the fit and 2,000 of the exact posterior; the
+Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, 1))`` with
+``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, 0))``: nobody chose them. A cell is one
+fit of one method, at one budget and seed, read at one observation. Distances are between 2,000 draws of the fit and 2,000 of the exact posterior; the
 floor of an observation is that between two independent samples of the exact posterior. Fits of one
 round that hold for any observation (SNPE and SNLE) are trained once a seed and budget.
 
@@ -115,9 +114,10 @@ AMORTISED = ("snpe_1", "snle_1")
 
 def observations(model: str) -> Tensor:
     """The five observations of a model, (5, p)."""
-    task, number = MODELS[model], list(MODELS).index(model)
-    theta = sample_prior(task.prior, NUM_OBSERVATIONS, seed=child_seed(SEED, number, 0))
-    return task(theta, seed=child_seed(SEED, number, 1))
+    task = MODELS[model]
+    theta = sample_prior(task.prior, NUM_OBSERVATIONS, seed=child_seed(SEED, 0))
+    x: Tensor = task(theta, seed=child_seed(SEED, 1))
+    return x
 
 
 def measure(samples: Tensor, exact: Tensor) -> dict[str, float]:
@@ -146,9 +146,8 @@ def run(cell: Cell, group: list[Cell]) -> Iterator[Cell]:
     try:
         posterior = None
         if cell.method != "floor":
-            seed = child_seed(SEED, list(MODELS).index(cell.model), 2, cell.seed)
             x_o = all_x[cell.observation]
-            posterior = METHODS[cell.method](cell.model, x_o, cell.budget, seed)
+            posterior = METHODS[cell.method](cell.model, x_o, cell.budget, cell.seed)
     except Exception as error:  # the table tells which methods cannot
         for member in group:
             yield member.failed(error)
