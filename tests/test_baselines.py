@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from abi import baselines
+from abi.baselines import posterior_estimation
 from abi.baselines.inputs import bijection, canonical, features
 from abi.baselines.reals import RealPrior
 from abi.support import Support
@@ -42,10 +43,18 @@ class Counting:
         return theta + torch.randn(theta.shape)
 
 
-def fit(name: str, num_simulations: int, simulator: Any = TASK, prior: Any = TASK.prior) -> Any:
+def fit(
+    name: str,
+    num_simulations: int,
+    simulator: Any = TASK,
+    prior: Any = TASK.prior,
+    max_epochs: int | None = None,
+) -> Any:
     method, keywords, _ = FITS[name]
     if method is baselines.snle:
         keywords = keywords | CHAINS
+    if "abc" not in name:
+        keywords = keywords | {"max_epochs": max_epochs}
     return method(prior, simulator, X_O, num_simulations=num_simulations, seed=3, **keywords)
 
 
@@ -65,13 +74,15 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(posterior_estimation, "_THRESHOLD_DRAWS", 1_000)
     budget = 121 if "abc" not in name else 1_001
     simulator = Counting()
-    first = fit(name, budget, simulator)
+    first = fit(name, budget, simulator, max_epochs=3)
     assert first.num_simulations == simulator.rows <= budget
     assert simulator.rows >= budget - 1  # two rounds share an odd budget
     draws = first.sample((30,), seed=1)
-    assert torch.equal(draws, fit(name, budget, Counting()).sample((30,), seed=1))
+    again = fit(name, budget, Counting(), max_epochs=3)
+    assert torch.equal(draws, again.sample((30,), seed=1))
     assert not torch.equal(draws, first.sample((30,), seed=2))
     assert first.cpu_seconds > 0
     assert capfd.readouterr() == ("", "")
@@ -84,7 +95,8 @@ def sampler(num_samples: int) -> Tensor:
 
 def test_one_round_of_snpe_and_rejection_need_no_density() -> None:
     for name in ("snpe, 1 round", "rejection_abc"):
-        assert fit(name, 150, prior=sampler).sample((20,)).shape == (20, 2)
+        posterior = fit(name, 150, prior=sampler, max_epochs=3)
+        assert posterior.sample((20,)).shape == (20, 2)
 
 
 @pytest.mark.parametrize("name", ["snpe, 2 rounds", "snle, 1 round", "snle, 2 rounds", "smc_abc"])
@@ -113,7 +125,11 @@ def test_an_amortised_fit_answers_at_another_observation_and_others_refuse() -> 
 def test_draws_stay_within_the_prior_s_support() -> None:
     task = MG1(num_customers=5)
     theta = baselines.snpe(
-        task.prior, task, task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0], num_simulations=120
+        task.prior,
+        task,
+        task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0],
+        num_simulations=120,
+        max_epochs=3,
     ).sample((500,))
     support = Support.of(task.prior, 3)
     assert support.contains(theta).all()

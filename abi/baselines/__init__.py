@@ -7,10 +7,10 @@ seconds. All see x through the encoders and the standardisation of ABI's network
 the prior's support, so that a comparison is one of methods and not of preparation.
 """
 
-from .abc import rejection_abc, smc_abc
-from .posterior import BaselinePosterior
-from .snle import snle
-from .snpe import snpe
+from .approximate import rejection_abc, smc_abc
+from .likelihood_estimation import snle
+from .posterior_estimation import snpe
+from .result import BaselinePosterior
 
 METHODS = {"snpe": snpe, "snle": snle, "smc_abc": smc_abc, "rejection_abc": rejection_abc}
 """Every baseline by its name."""

@@ -58,3 +58,8 @@ class NoTracker:
 
     def flush(self) -> None:
         """Write nothing."""
+
+
+def training_limits(max_epochs: int | None) -> dict[str, int]:
+    """The keyword of sbi's training, none where sbi decides."""
+    return {} if max_epochs is None else {"max_num_epochs": max_epochs}

@@ -2,9 +2,10 @@
 
 Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, 1))`` with
 ``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, 0))``: nobody chose them. A cell is one
-fit of one method, at one budget and seed, read at one observation. Distances are between 2,000 draws of the fit and 2,000 of the exact posterior; the
-floor of an observation is that between two independent samples of the exact posterior. Fits of one
-round that hold for any observation (SNPE and SNLE) are trained once a seed and budget.
+fit of one method, at one budget and seed, read at one observation. Distances are between 2,000
+draws of the fit and 2,000 of the exact posterior; the floor of an observation is that between two
+independent samples of the exact posterior. Fits of one round that hold for any observation (SNPE
+and SNLE) are trained once a seed and budget.
 
     python examples/paper/accuracy.py --minutes 60
     python examples/paper/accuracy.py --models MultimodalGaussian --methods abi snpe_1 --seeds 0

@@ -66,11 +66,13 @@ class Results:
         return cell.key in self.cells
 
     def add(self, cell: Cell) -> None:
-        with self.path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
             self.cells = self._read() | {cell.key: cell}
             self._write()
-        self.path.with_suffix(".lock").unlink(missing_ok=True)
+        finally:
+            os.close(folder)  # and the lock with it
 
     def _read(self) -> dict[tuple[Any, ...], Cell]:
         if not self.path.exists():

@@ -22,8 +22,8 @@ from ..problem import check_width, pose
 from .calls import CountedSimulator
 from .guest import guest
 from .inputs import Inputs, features
-from .posterior import BaselinePosterior, Draw
 from .reals import RealPrior, require_density
+from .result import BaselinePosterior, Draw
 
 _INITIAL_FACTOR = 5  # simulations a particle of the first population
 _LEAST_PARTICLES = 50

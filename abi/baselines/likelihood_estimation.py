@@ -22,10 +22,10 @@ from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
 from .calls import CountedSimulator
-from .guest import NoTracker, guest
+from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, bijection
-from .posterior import BaselinePosterior
 from .reals import RealPrior, require_density
+from .result import BaselinePosterior
 
 _CANDIDATES = 50_000  # prior draws that compete to start a chain
 
@@ -43,6 +43,7 @@ def snle(
     num_chains: int = 200,
     warmup_steps: int = 10,
     thin: int = 5,
+    max_epochs: int | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
     """Fit q(x | theta) by sequential neural likelihood estimation.
@@ -60,6 +61,7 @@ def snle(
         warmup_steps: draws of each chain that are thrown away, ``thin`` sweeps each; fifty sweeps
             that tune the sampler come before them.
         thin: sweeps between two draws of a chain.
+        max_epochs: passes over the pairs at most; training stops by itself when omitted.
         parameter_names: d names.
 
     Raises:
@@ -75,7 +77,7 @@ def snle(
     inputs = bijection(encoder, x, problem.item_dim)
     with guest(child_seed(seed, 2)):
         chains = {"num_chains": num_chains, "warmup_steps": warmup_steps, "thin": thin}
-        trainer = _Trainer(problem, inputs, flow, chains)
+        trainer = _Trainer(problem, inputs, flow, chains, training_limits(max_epochs))
         trainer.add(theta, x)
         for number in range(1, num_rounds):
             theta = trainer.draw(problem.x_o, per_round, child_seed(seed, 3, number))
@@ -96,11 +98,19 @@ def snle(
 class _Trainer:
     """sbi's NLE_A over the rounds of one fit, theta on the real line."""
 
-    def __init__(self, problem: Problem, inputs: Inputs, flow: str, chains: dict[str, int]):
+    def __init__(
+        self,
+        problem: Problem,
+        inputs: Inputs,
+        flow: str,
+        chains: dict[str, int],
+        limits: dict[str, int],
+    ):
         from sbi.inference import NLE_A
         from sbi.neural_nets import likelihood_nn
 
         self.problem, self.inputs, self.chains = problem, inputs, chains
+        self.limits = limits
         self.prior = RealPrior(problem.prior, problem.support)
         self.trainer = NLE_A(
             prior=self.prior,
@@ -114,7 +124,8 @@ class _Trainer:
     def add(self, theta: Tensor, x: Tensor) -> None:
         """Train on one more round's pairs."""
         z = self.problem.support.to_real(theta)
-        self.estimator = self.trainer.append_simulations(z, self.inputs(x)).train()
+        trainer = self.trainer.append_simulations(z, self.inputs(x))
+        self.estimator = trainer.train(**self.limits)
         summary = self.trainer.summary
         self.records.append(
             {

@@ -23,10 +23,10 @@ from simulators.random import child_seed
 from ..problem import Problem, check_width, pose
 from ..support import allowed
 from .calls import CountedSimulator
-from .guest import NoTracker, guest
+from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, features
-from .posterior import BaselinePosterior
 from .reals import RealPrior, require_density
+from .result import BaselinePosterior
 
 _TRUNCATED_MASS = 1e-4
 _THRESHOLD_DRAWS = 100_000
@@ -43,7 +43,8 @@ def snpe(
     num_rounds: int = 1,
     seed: int = 0,
     encoder: str | nn.Module = "flat",
-    proposal: Literal["truncated", "atomic"] = "truncated",
+    proposal: Literal["atomic", "truncated"] = "atomic",
+    max_epochs: int | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
     """Fit q(theta | x) by sequential neural posterior estimation.
@@ -57,7 +58,9 @@ def snpe(
         seed: of simulations, training and proposals.
         encoder: ``"flat"``, ``"sorted"``, or a module x (n, p) -> features (n, k), a copy of which
             is trained along and is given x as it is.
-        proposal: of the second and later rounds.
+        proposal: of the second and later rounds; atomic is a little more accurate on the
+            multimodal Gaussian, truncated the cheaper.
+        max_epochs: passes over the pairs at most; training stops by itself when omitted.
         parameter_names: d names.
 
     Raises:
@@ -73,7 +76,7 @@ def snpe(
     check_width(x, problem.x_o)
     inputs, embedding = features(encoder, x, problem.item_dim)
     with guest(child_seed(seed, 2)):
-        trainer = _Trainer(problem, inputs, embedding, proposal)
+        trainer = _Trainer(problem, inputs, embedding, proposal, training_limits(max_epochs))
         trainer.add(problem.support.to_real(theta), x)
         for _ in range(1, num_rounds):
             z = trainer.propose(num_simulations // num_rounds)
@@ -95,11 +98,19 @@ def snpe(
 class _Trainer:
     """sbi's NPE_C over the rounds of one fit, theta on the real line."""
 
-    def __init__(self, problem: Problem, inputs: Inputs, embedding: nn.Module, proposal: str):
+    def __init__(
+        self,
+        problem: Problem,
+        inputs: Inputs,
+        embedding: nn.Module,
+        proposal: str,
+        limits: dict[str, int],
+    ):
         from sbi.inference import NPE_C
         from sbi.neural_nets import posterior_nn
 
         self.problem, self.inputs, self.proposal = problem, inputs, proposal
+        self.limits = limits
         has_density = hasattr(problem.prior, "log_prob")
         self.prior = RealPrior(problem.prior, problem.support) if has_density else None
         # A module is given x as it is, as in a fit of ABI.
@@ -119,7 +130,7 @@ class _Trainer:
         """Train on one more round's pairs."""
         atomic = self.proposal == "atomic"
         self.trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
-        self.estimator = self.trainer.train(force_first_round_loss=not atomic)
+        self.estimator = self.trainer.train(force_first_round_loss=not atomic, **self.limits)
         summary = self.trainer.summary
         self.records.append(
             {
