@@ -89,6 +89,16 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
     assert list(tmp_path.iterdir()) == []
 
 
+class Distribution:
+    """Declares a density, as distributions of torch do, and has none."""
+
+    def sample(self, shape: Any) -> Tensor:
+        return torch.randn(*shape, 2)
+
+    def log_prob(self, theta: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
 def sampler(num_samples: int) -> Tensor:
     return torch.randn(num_samples, 2)
 
@@ -102,9 +112,10 @@ def test_one_round_of_snpe_and_rejection_need_no_density() -> None:
 @pytest.mark.parametrize("name", ["snpe, 2 rounds", "snle, 1 round", "snle, 2 rounds", "smc_abc"])
 def test_what_needs_a_density_says_so_before_it_simulates(name: str) -> None:
     simulator = Counting()
-    with pytest.raises(ValueError, match="`prior` must have log_prob") as error:
-        fit(name, 150, simulator, sampler)
-    assert "\n" not in str(error.value)
+    for prior in (sampler, Distribution()):
+        with pytest.raises(ValueError, match="`prior` must have log_prob") as error:
+            fit(name, 150, simulator, prior)
+        assert "\n" not in str(error.value)
     assert simulator.rows == 0
 
 
@@ -124,13 +135,8 @@ def test_an_amortised_fit_answers_at_another_observation_and_others_refuse() -> 
 
 def test_draws_stay_within_the_prior_s_support() -> None:
     task = MG1(num_customers=5)
-    theta = baselines.snpe(
-        task.prior,
-        task,
-        task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0],
-        num_simulations=120,
-        max_epochs=3,
-    ).sample((500,))
+    x_o = task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0]
+    theta = baselines.snpe(task.prior, task, x_o, num_simulations=120, max_epochs=3).sample((500,))
     support = Support.of(task.prior, 3)
     assert support.contains(theta).all()
 
@@ -186,3 +192,17 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         posterior = fit(name, 1_000, half)
         assert posterior.num_simulations == 1_000
         assert (posterior.sample((100,))[:, 0] <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords", "words"),
+    [
+        (baselines.snpe, {"num_rounds": 0}, "got 0"),
+        (baselines.snle, {"num_rounds": 3, "num_simulations": 140}, "at least 150 for 3 rounds"),
+        (baselines.snpe, {"proposal": "prior"}, "'prior'"),
+        (baselines.rejection_abc, {"accept_fraction": 0.0}, "got 0.0"),
+    ],
+)
+def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        method(TASK.prior, TASK, X_O, **keywords)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from simulators import SeededSimulator
 
+_LEAST_CALLS = 50  # a round with fewer pairs cannot hold some out
+
 
 @dataclass
 class CountedSimulator:
@@ -40,3 +42,20 @@ class CountedSimulator:
         x = self(theta)
         finite = torch.isfinite(x).all(dim=1)
         return theta[finite], x[finite]
+
+
+def calls_per_round(num_simulations: int, num_rounds: int) -> int:
+    """The budget shared equally by the rounds.
+
+    Raises:
+        ValueError: if there is no round, or a round is too small to train on.
+    """
+    if num_rounds < 1:
+        raise ValueError(f"`num_rounds` must be at least 1; got {num_rounds}.")
+    share = num_simulations // num_rounds
+    if share < _LEAST_CALLS:
+        raise ValueError(
+            f"`num_simulations` must be at least {_LEAST_CALLS * num_rounds} for {num_rounds} "
+            f"rounds; got {num_simulations}."
+        )
+    return share

@@ -21,7 +21,7 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
-from .calls import CountedSimulator
+from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, bijection
 from .reals import RealPrior, require_density
@@ -65,13 +65,14 @@ def snle(
         parameter_names: d names.
 
     Raises:
-        ValueError: if the prior has no density, or the encoder is a module.
+        ValueError: if the prior has no density, the encoder is a module, or arguments are out of
+            range.
     """
     started = time.process_time()
+    per_round = calls_per_round(num_simulations, num_rounds)
     require_density(prior, "snle")
     problem = pose(prior, simulator, x_o, parameter_names)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
-    per_round = num_simulations // num_rounds
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
     inputs = bijection(encoder, x, problem.item_dim)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +22,13 @@ from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
 from ..support import allowed
-from .calls import CountedSimulator
+from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, features
-from .reals import RealPrior, require_density
+from .reals import RealPrior, has_density, require_density
 from .result import BaselinePosterior
+
+Proposal = Literal["atomic", "truncated"]
 
 _TRUNCATED_MASS = 1e-4
 _THRESHOLD_DRAWS = 100_000
@@ -43,7 +45,7 @@ def snpe(
     num_rounds: int = 1,
     seed: int = 0,
     encoder: str | nn.Module = "flat",
-    proposal: Literal["atomic", "truncated"] = "atomic",
+    proposal: Proposal = "atomic",
     max_epochs: int | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
@@ -64,22 +66,25 @@ def snpe(
         parameter_names: d names.
 
     Raises:
-        ValueError: if more than one round is asked for and the prior has no density.
+        ValueError: if more than one round is asked for and the prior has no density, or on
+            arguments out of range.
     """
     started = time.process_time()
+    per_round = calls_per_round(num_simulations, num_rounds)
+    if proposal not in get_args(Proposal):
+        raise ValueError(f"`proposal` must be 'atomic' or 'truncated'; got {proposal!r}.")
     if num_rounds > 1:
         require_density(prior, "a second round of snpe")
     problem = pose(prior, simulator, x_o, parameter_names)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
-    theta = sample_prior(problem.prior, num_simulations // num_rounds, child_seed(seed, 1))
-    theta, x = calls.pairs(theta)
+    theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
     inputs, embedding = features(encoder, x, problem.item_dim)
     with guest(child_seed(seed, 2)):
         trainer = _Trainer(problem, inputs, embedding, proposal, training_limits(max_epochs))
         trainer.add(problem.support.to_real(theta), x)
         for _ in range(1, num_rounds):
-            z = trainer.propose(num_simulations // num_rounds)
+            z = trainer.propose(per_round)
             theta, x = calls.pairs(problem.support.from_real(z))
             trainer.add(problem.support.to_real(theta), x)
     return BaselinePosterior(
@@ -111,8 +116,8 @@ class _Trainer:
 
         self.problem, self.inputs, self.proposal = problem, inputs, proposal
         self.limits = limits
-        has_density = hasattr(problem.prior, "log_prob")
-        self.prior = RealPrior(problem.prior, problem.support) if has_density else None
+        known = has_density(problem.prior)
+        self.prior = RealPrior(problem.prior, problem.support) if known else None
         # A module is given x as it is, as in a fit of ABI.
         scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"
         build = posterior_nn("nsf", embedding_net=embedding, z_score_x=scaled)
@@ -147,7 +152,7 @@ class _Trainer:
         posterior = self.trainer.build_posterior(self.estimator, prior=self.prior)
         self.latest = posterior.set_default_x(self.inputs(self.problem.x_o[None]))
         if self.proposal == "atomic":
-            return _sample(posterior, num_samples)
+            return _Quiet(posterior).sample((num_samples,))
         inside = get_density_thresholder(
             _Quiet(posterior), _TRUNCATED_MASS, num_samples_to_estimate_support=_THRESHOLD_DRAWS
         )
@@ -172,13 +177,18 @@ class _Trainer:
             for _ in range(_MAX_TRIES):
                 z = self.estimator.sample(torch.Size([num_samples]), condition=condition)[:, 0]
                 theta = self.problem.support.from_real(z)
-                kept.append(theta[allowed(self.problem.prior, self.problem.support, theta)])
+                kept.append(theta[self._inside(theta)])
                 if sum(map(len, kept)) >= num_samples:
                     return torch.cat(kept)[:num_samples]
         raise RuntimeError(
             f"`snpe` put nearly all of its mass outside the prior: {sum(map(len, kept))} of "
             f"{_MAX_TRIES * num_samples} draws were inside. Use more simulations."
         )
+
+    def _inside(self, theta: Tensor) -> Tensor:
+        if self.prior is None:
+            return self.problem.support.contains(theta)
+        return allowed(self.problem.prior, self.problem.support, theta)
 
 
 class _Quiet:
@@ -200,7 +210,3 @@ class _Quiet:
             self.posterior.log_prob(part, norm_posterior=False) for part in theta.split(20_000)
         ]
         return torch.cat(parts)
-
-
-def _sample(posterior: Any, num_samples: int) -> Tensor:
-    return _Quiet(posterior).sample((num_samples,))

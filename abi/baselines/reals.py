@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
-from simulators import Prior
+from simulators import Prior, sample_prior
 
 from ..support import Support
 
@@ -47,13 +47,24 @@ class RealPrior(Distribution):
         return (density + self.box.log_jacobian(z)).reshape(value.shape[:-1])
 
 
+def has_density(prior: Any) -> bool:
+    """Whether the prior's ``log_prob`` can be called; distributions of torch may declare none."""
+    if not hasattr(prior, "log_prob"):
+        return False
+    try:
+        prior.log_prob(sample_prior(prior, 2, seed=0))
+    except NotImplementedError:
+        return False
+    return True
+
+
 def require_density(prior: Any, who: str) -> None:
     """Refuse a prior that is only a sampler.
 
     Raises:
-        ValueError: if ``prior`` has no ``log_prob``.
+        ValueError: if ``prior`` has no density.
     """
-    if not hasattr(prior, "log_prob"):
+    if not has_density(prior):
         raise ValueError(
             f"`prior` must have log_prob for {who}; got {type(prior).__name__}, a sampler only. "
             "Use snpe with one round, rejection_abc or abi.fit, which need no density."
