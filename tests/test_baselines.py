@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from abi import baselines
+from abi import baselines, metrics
 from abi.baselines import posterior_estimation
+from abi.baselines.data_distance import DataDistance
 from abi.baselines.inputs import bijection, canonical, features
 from abi.baselines.reals import RealPrior
 from abi.support import Support
@@ -27,6 +28,7 @@ FITS: dict[str, Any] = {
     "snle, 1 round": (baselines.snle, {"num_rounds": 1}, 200),
     "snle, 2 rounds": (baselines.snle, {"num_rounds": 2}, 200),
     "smc_abc": (baselines.smc_abc, {"num_particles": 300}, 6_000),
+    "wabc": (baselines.wabc, {"num_particles": 300, "view": "curve"}, 6_000),
     "rejection_abc": (baselines.rejection_abc, {"accept_fraction": 0.02}, 20_000),
 }
 CHAINS = {"num_chains": 100, "warmup_steps": 2, "thin": 2}
@@ -109,7 +111,9 @@ def test_one_round_of_snpe_and_rejection_need_no_density() -> None:
         assert posterior.sample((20,)).shape == (20, 2)
 
 
-@pytest.mark.parametrize("name", ["snpe, 2 rounds", "snle, 1 round", "snle, 2 rounds", "smc_abc"])
+@pytest.mark.parametrize(
+    "name", ["snpe, 2 rounds", "snle, 1 round", "snle, 2 rounds", "smc_abc", "wabc"]
+)
 def test_what_needs_a_density_says_so_before_it_simulates(name: str) -> None:
     simulator = Counting()
     for prior in (sampler, Distribution()):
@@ -201,8 +205,32 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         (baselines.snle, {"num_rounds": 3, "num_simulations": 140}, "at least 150 for 3 rounds"),
         (baselines.snpe, {"proposal": "prior"}, "'prior'"),
         (baselines.rejection_abc, {"accept_fraction": 0.0}, "got 0.0"),
+        (baselines.wabc, {"order": 0.5}, "got 0.5"),
+        (baselines.wabc, {"view": "loop"}, "loop"),
     ],
 )
 def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         method(TASK.prior, TASK, X_O, **keywords)
+
+
+def test_data_sets_are_compared_as_laws_of_their_items() -> None:
+    x_o = torch.tensor([[1.0, 2.0, 4.0]])
+    x = torch.tensor([[4.0, 1.0, 2.0], [2.0, 3.0, 5.0], [torch.nan, 0.0, 0.0]])
+    assert DataDistance()(x_o, x).tolist() == [0.0, 1.0, math.inf]
+    # In time, the first row differs; with a heavy time every value answers to its own.
+    curve = DataDistance(order=2.0, view="curve", curve_weight=100.0)(x_o, x)
+    assert curve[0] == pytest.approx(math.sqrt((9 + 1 + 4) / 3), rel=1e-4)
+    # Delays (4, 1), (1, 2) against (1, 2), (2, 4).
+    delay = DataDistance(view="delay")(x_o, x[:1])
+    assert delay[0] == pytest.approx(math.hypot(2.0, 3.0) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_distance_between_data_sets_is_that_of_optimal_transport(order: int) -> None:
+    task = MultimodalGaussian()
+    x = task(sample_prior(task.prior, 6, 0), 0)
+    found = DataDistance(2, float(order))(x[:1], x[1:])
+    target = x[0].reshape(4, 2)
+    expected = [metrics.wasserstein(row.reshape(4, 2), target, order=order) for row in x[1:]]
+    assert found.tolist() == pytest.approx(expected, rel=1e-4)

@@ -7,12 +7,18 @@ seconds. All see x through the encoders and the standardisation of ABI's network
 the prior's support, so that a comparison is one of methods and not of preparation.
 """
 
-from .approximate import rejection_abc, smc_abc
+from .approximate import rejection_abc, smc_abc, wabc
 from .likelihood_estimation import snle
 from .posterior_estimation import snpe
 from .result import BaselinePosterior
 
-METHODS = {"snpe": snpe, "snle": snle, "smc_abc": smc_abc, "rejection_abc": rejection_abc}
+METHODS = {
+    "snpe": snpe,
+    "snle": snle,
+    "smc_abc": smc_abc,
+    "wabc": wabc,
+    "rejection_abc": rejection_abc,
+}
 """Every baseline by its name."""
 
-__all__ = ["METHODS", "BaselinePosterior", "rejection_abc", "smc_abc", "snle", "snpe"]
+__all__ = ["METHODS", "BaselinePosterior", "rejection_abc", "smc_abc", "snle", "snpe", "wabc"]
