@@ -60,8 +60,9 @@ def snpe(
         seed: of simulations, training and proposals.
         encoder: ``"flat"``, ``"sorted"``, or a module x (n, p) -> features (n, k), a copy of which
             is trained along and is given x as it is.
-        proposal: of the second and later rounds; atomic is a little more accurate on the
-            multimodal Gaussian, truncated the cheaper.
+        proposal: of the second and later rounds. With 20,000 calls, at the one observation of the
+            multimodal Gaussian that both were measured at, W1 less its floor was 0.15 for atomic
+            (618 CPU seconds) and 0.19 for truncated (455).
         max_epochs: passes over the pairs at most; training stops by itself when omitted.
         parameter_names: d names.
 
