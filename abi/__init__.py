@@ -1,5 +1,6 @@
 """Which parameters explain this observation? Adaptive Bayesian inference (Lu & Wong 2025)."""
 
+from . import baselines, metrics
 from .config import ABIConfig
 from .distance import QuantileTable, msw_distance
 from .posterior import ABIPosterior
@@ -15,8 +16,10 @@ __all__ = [
     "QuantileTable",
     "RoundRecord",
     "__version__",
+    "baselines",
     "fit",
     "load",
+    "metrics",
     "msw_distance",
     "resume",
 ]

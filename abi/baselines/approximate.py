@@ -1,0 +1,242 @@
+"""Approximate Bayesian computation: rejection, and sbi's sequential Monte Carlo.
+
+The distance is Euclidean between the encoded, standardised x, the same form of x that the networks
+see, or, for WABC, the Wasserstein distance between data sets (:mod:`abi.baselines.data_distance`).
+
+Source: Pritchard et al. (1999); Beaumont, Cornuet, Marin & Robert (2009), sbi's variant C.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators import Prior, sample_prior
+from simulators.random import child_seed, torch_generator
+
+from ..problem import check_width, pose
+from .calls import CountedSimulator
+from .data_distance import DataDistance, View
+from .guest import guest
+from .inputs import Inputs, features
+from .reals import RealPrior, require_density
+from .result import BaselinePosterior, Draw
+
+_INITIAL_FACTOR = 5  # simulations a particle of the first population
+_LEAST_PARTICLES = 50
+
+
+def rejection_abc(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    *,
+    num_simulations: int = 10_000,
+    seed: int = 0,
+    encoder: str = "flat",
+    accept_fraction: float = 0.01,
+    parameter_names: Sequence[str] | None = None,
+) -> BaselinePosterior:
+    """Keep the prior draws whose x lies nearest to x_o.
+
+    Args:
+        prior: as for :func:`abi.fit`; no density is needed.
+        simulator: theta (n, d) -> x (n, p).
+        x_o: the observation, (p,).
+        num_simulations: simulator calls.
+        seed: of the simulations.
+        encoder: ``"flat"`` or ``"sorted"``.
+        accept_fraction: share of the draws that is kept, in (0, 1].
+        parameter_names: d names.
+    """
+    started = time.process_time()
+    if not 0.0 < accept_fraction <= 1.0:
+        raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
+    problem = pose(prior, simulator, x_o, parameter_names)
+    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
+    check_width(x, problem.x_o)
+    inputs, _ = features(encoder, x, problem.item_dim)
+    distance = (inputs(x) - inputs(problem.x_o[None])).norm(dim=1)
+    nearest = distance.argsort()[: max(1, round(accept_fraction * len(theta)))]
+    return BaselinePosterior(
+        method="rejection_abc",
+        x_o=problem.x_o,
+        parameter_names=problem.parameter_names,
+        draw=_resample(theta[nearest], torch.ones(len(nearest))),
+        amortised=False,
+        num_simulations=calls.made,
+        cpu_seconds=time.process_time() - started,
+        seed=seed,
+        details={"tolerance": float(distance[nearest[-1]]), "accepted": len(nearest)},
+    )
+
+
+def smc_abc(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    *,
+    num_simulations: int = 10_000,
+    seed: int = 0,
+    encoder: str = "flat",
+    num_particles: int | None = None,
+    epsilon_decay: float = 0.5,
+    parameter_names: Sequence[str] | None = None,
+) -> BaselinePosterior:
+    """Sequential Monte Carlo ABC as sbi offers it.
+
+    Args:
+        prior: as for :func:`abi.fit`, with ``log_prob``.
+        simulator: theta (n, d) -> x (n, p).
+        x_o: the observation, (p,).
+        num_simulations: simulator calls.
+        seed: of everything.
+        encoder: ``"flat"`` or ``"sorted"``.
+        num_particles: of a population; a hundredth of the calls when omitted.
+        epsilon_decay: the next tolerance is this quantile of the population's distances.
+        parameter_names: d names.
+
+    Raises:
+        ValueError: if the prior has no density.
+    """
+    return _sequential(
+        "smc_abc",
+        (prior, simulator, x_o, parameter_names),
+        lambda item_dim: _Distance(encoder, item_dim),
+        num_simulations,
+        seed,
+        num_particles,
+        epsilon_decay,
+    )
+
+
+def wabc(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    *,
+    num_simulations: int = 10_000,
+    seed: int = 0,
+    order: float = 1.0,
+    view: View = "items",
+    lag: int = 1,
+    curve_weight: float | None = None,
+    num_particles: int | None = None,
+    epsilon_decay: float = 0.5,
+    parameter_names: Sequence[str] | None = None,
+) -> BaselinePosterior:
+    """Sequential Monte Carlo ABC with the Wasserstein distance between data sets.
+
+    Differs from the paper: sbi's SMC-ABC in place of its r-hit kernel.
+
+    Args:
+        prior: as for :func:`abi.fit`, with ``log_prob``.
+        simulator: theta (n, d) -> x (n, p); its ``item_dim`` says what an item is.
+        x_o: the observation, (p,).
+        num_simulations: simulator calls.
+        seed: of everything.
+        order: p of the distance between data sets; 1 in the paper's examples.
+        view: ``"items"``, or ``"curve"`` or ``"delay"`` for a series.
+        lag: of the delay reconstruction.
+        curve_weight: of the time in curve matching.
+        num_particles: of a population; a hundredth of the calls when omitted.
+        epsilon_decay: the next tolerance is this quantile of the population's distances.
+        parameter_names: d names.
+
+    Raises:
+        ValueError: if the prior has no density, or constants are out of range.
+
+    Source: Bernton, Jacob, Gerber & Robert (2019).
+    """
+    return _sequential(
+        "wabc",
+        (prior, simulator, x_o, parameter_names),
+        lambda item_dim: DataDistance(item_dim, order, view, lag, curve_weight),
+        num_simulations,
+        seed,
+        num_particles,
+        epsilon_decay,
+    )
+
+
+def _sequential(
+    method: str,
+    asked: tuple[Any, Any, Tensor, Sequence[str] | None],
+    distance_of: Callable[[int], Callable[[Tensor, Tensor], Tensor]],
+    num_simulations: int,
+    seed: int,
+    num_particles: int | None,
+    epsilon_decay: float,
+) -> BaselinePosterior:
+    """SMC-ABC of sbi for any distance; ``distance_of`` takes the number of values of an item."""
+    started = time.process_time()
+    require_density(asked[0], method)
+    problem = pose(*asked)
+    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    particles = num_particles or max(_LEAST_PARTICLES, num_simulations // 100)
+    distance = distance_of(problem.item_dim)
+    with guest(child_seed(seed, 2)):
+        from sbi.inference import SMCABC
+
+        run = SMCABC(
+            lambda z: calls(problem.support.from_real(z)),
+            RealPrior(problem.prior, problem.support),
+            distance=distance,
+            requires_iid_data=False,
+            simulation_batch_size=None,
+            show_progress_bars=False,
+        )
+        z, summary = run(
+            problem.x_o[None],
+            num_particles=particles,
+            num_initial_pop=min(num_simulations, _INITIAL_FACTOR * particles),
+            num_simulations=num_simulations,
+            epsilon_decay=epsilon_decay,
+            distance_based_decay=True,
+            ess_min=0.5,
+            return_summary=True,
+        )
+    weights = summary["weights"][-1].exp()  # sbi's are logarithms
+    return BaselinePosterior(
+        method=method,
+        x_o=problem.x_o,
+        parameter_names=problem.parameter_names,
+        draw=_resample(problem.support.from_real(z), weights),
+        amortised=False,
+        num_simulations=calls.made,
+        cpu_seconds=time.process_time() - started,
+        seed=seed,
+        details={"tolerances": [float(e) for e in summary["epsilons"]], "particles": particles},
+    )
+
+
+class _Distance:
+    """Euclidean in the units of the first simulations it is shown; infinite where x is not."""
+
+    def __init__(self, encoder: str, item_dim: int):
+        self.encoder, self.item_dim = encoder, item_dim
+        self.inputs: Inputs | None = None
+
+    def __call__(self, x_o: Tensor, x: Tensor) -> Tensor:
+        """Distance of each row of x (n, p) to x_o (1, p): (n,)."""
+        finite = torch.isfinite(x).all(dim=1)
+        if self.inputs is None:
+            self.inputs, _ = features(self.encoder, x[finite], self.item_dim)
+        gap = self.inputs(torch.where(finite[:, None], x, x_o)) - self.inputs(x_o)
+        return torch.where(finite, gap.norm(dim=1), torch.inf)
+
+
+def _resample(theta: Tensor, weights: Tensor) -> Draw:
+    """Draws with replacement from weighted particles (n, d)."""
+
+    def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
+        generator = torch_generator(seed)
+        chosen = torch.multinomial(weights, num_samples, replacement=True, generator=generator)
+        return theta[chosen]
+
+    return draw

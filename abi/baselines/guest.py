@@ -1,0 +1,65 @@
+"""sbi as a guest: seeded, silent, on one thread, and the global state as it was found.
+
+sbi draws from the global streams, prints to standard output, writes TensorBoard logs where it runs,
+and warns about its own deprecations. Everything of it is imported and called inside :func:`guest`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from simulators.random import isolated_rng
+
+
+@contextlib.contextmanager
+def guest(seed: int) -> Iterator[None]:
+    """Run code of sbi at ``seed``, in silence and on one thread."""
+    threads = torch.get_num_threads()
+    logger = logging.getLogger("sbi")
+    level = logger.level
+    with (
+        isolated_rng(seed),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        logger.setLevel(logging.ERROR)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            logger.setLevel(level)
+
+
+class NoTracker:
+    """What sbi reports its training to: nobody."""
+
+    log_dir: str | None = None
+
+    def log_metric(self, name: str, value: float, step: int | None = None) -> None:
+        """Ignore one value."""
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Ignore some values."""
+
+    def log_params(self, params: dict[str, Any]) -> None:
+        """Ignore parameters."""
+
+    def add_figure(self, name: str, figure: Any, step: int | None = None) -> None:
+        """Ignore a figure."""
+
+    def flush(self) -> None:
+        """Write nothing."""
+
+
+def training_limits(max_epochs: int | None) -> dict[str, int]:
+    """The keyword of sbi's training, none where sbi decides."""
+    return {} if max_epochs is None else {"max_num_epochs": max_epochs}

@@ -1,0 +1,71 @@
+"""The prior on the real line, where flows have no edges to leak over.
+
+ABI maps theta through the prior's support before it fits a flow (:mod:`abi.support`); the flows of
+the baselines get the same map. A prior with density p(theta) has, at z with theta = T(z), the
+density p(T(z)) |dT/dz|: a uniform prior becomes a standard normal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+
+from simulators import Prior, sample_prior
+
+from ..support import Support
+
+
+class RealPrior(Distribution):
+    """A prior over theta as a distribution of torch over z."""
+
+    arg_constraints: dict[str, constraints.Constraint] = {}  # noqa: RUF012 - torch's own attribute
+
+    def __init__(self, prior: Prior, support: Support):
+        super().__init__(event_shape=support.lower.shape, validate_args=False)
+        self.prior, self.box = prior, support
+
+    @property
+    def support(self) -> constraints.Constraint:
+        """The whole space."""
+        return constraints.independent(constraints.real, 1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Draw (*sample_shape, d) with the global stream."""
+        shape = torch.Size(sample_shape)
+        theta = torch.as_tensor(self.prior.sample((shape.numel(),))).detach().float()
+        return self.box.to_real(theta).reshape(*shape, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density of z (..., d)."""
+        z = value.reshape(-1, value.shape[-1])
+        density = cast(Any, self.prior).log_prob(self.box.from_real(z))
+        # A distribution with a batch shape gives one density a coordinate: they multiply.
+        density = torch.as_tensor(density).float().reshape(len(z), -1).sum(dim=1)
+        return (density + self.box.log_jacobian(z)).reshape(value.shape[:-1])
+
+
+def has_density(prior: Any) -> bool:
+    """Whether the prior's ``log_prob`` can be called; distributions of torch may declare none."""
+    if not hasattr(prior, "log_prob"):
+        return False
+    try:
+        prior.log_prob(sample_prior(prior, 2, seed=0))
+    except NotImplementedError:
+        return False
+    return True
+
+
+def require_density(prior: Any, who: str) -> None:
+    """Refuse a prior that is only a sampler.
+
+    Raises:
+        ValueError: if ``prior`` has no density.
+    """
+    if not has_density(prior):
+        raise ValueError(
+            f"`prior` must have log_prob for {who}; got {type(prior).__name__}, a sampler only. "
+            "Use snpe with one round, rejection_abc or abi.fit, which need no density."
+        )

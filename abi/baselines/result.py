@@ -1,0 +1,80 @@
+"""What every baseline returns: draws, and an account of what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Draw = Callable[[Tensor, int, int], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class BaselinePosterior:
+    """The posterior of one baseline for one observation.
+
+    Attributes:
+        method: name of the baseline.
+        x_o: the observation, (p,).
+        parameter_names: d names.
+        draw: (x_o, n, seed) -> (n, d).
+        amortised: whether the fit holds for any observation.
+        num_simulations: simulator calls really made, failures included.
+        cpu_seconds: of simulation and training.
+        seed: the seed of the fit.
+        details: what the method has to tell: losses, tolerances, acceptance rates.
+    """
+
+    method: str
+    x_o: Tensor
+    parameter_names: tuple[str, ...]
+    draw: Draw
+    amortised: bool
+    num_simulations: int
+    cpu_seconds: float
+    seed: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def theta_dim(self) -> int:
+        """Number of parameters d."""
+        return len(self.parameter_names)
+
+    def sample(
+        self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
+    ) -> Tensor:
+        """Draw (*sample_shape, d), float32.
+
+        Args:
+            sample_shape: for example ``(1000,)``.
+            x: the observation, if given; another than ``x_o`` only where the fit is amortised.
+            seed: the same seed gives the same draws.
+
+        Raises:
+            ValueError: if ``x`` is another observation and the fit holds for ``x_o`` alone.
+        """
+        x_o = self.x_o if x is None else self.at(x).x_o
+        shape = tuple(sample_shape)
+        draws = self.draw(x_o, int(torch.Size(shape).numel()), seed)
+        return draws.float().reshape(*shape, self.theta_dim)
+
+    def at(self, x_o: Tensor) -> BaselinePosterior:
+        """The same fit read at another observation (p,), where it is amortised.
+
+        Raises:
+            ValueError: if the fit holds for its own ``x_o`` alone.
+        """
+        given = torch.as_tensor(x_o, dtype=torch.float32).reshape(-1)
+        if given.shape != self.x_o.shape:
+            raise ValueError(
+                f"`x` must hold {len(self.x_o)} values; got shape {tuple(given.shape)}."
+            )
+        if not self.amortised and not torch.equal(given, self.x_o):
+            raise ValueError(
+                f"`x` must be the observation of the fit: {self.method} made its simulations for "
+                "one x_o. Fit again for another."
+            )
+        return replace(self, x_o=given)

@@ -1,0 +1,163 @@
+"""Every metric of one sample against one reference, each beside its floor.
+
+The reference is cut in two halves at random. The metric is taken between as many samples and the
+first half; its floor between the second half and the first. All three have the same size, so the
+difference of the two, the excess, is what the samples are off by.
+
+Means, sds and correlations come with a bootstrap interval, both samples resampled. Distances do
+not: resampling with replacement makes ties, which move an empirical distance away from zero, and
+near the floor its interval would not hold the value. Repeat the fit at other seeds instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators.random import child_seed, torch_generator
+
+from ..distance import msw_distance
+from .classifier import c2st
+from .inputs import as_pair
+from .kernel import median_bandwidth, mmd_squared
+from .moments import correlation_error, mean_bias, sd_ratio
+from .projections import sliced_distance
+from .transport import normalised_wasserstein, wasserstein
+
+_RESAMPLES = 200
+_LEVEL = 0.95
+
+_DISTANCES: dict[str, Callable[[Tensor, Tensor, int], float]] = {
+    "w1": lambda a, b, seed: wasserstein(a, b),
+    "normalised_w1": lambda a, b, seed: normalised_wasserstein(a, b),
+    "w2": lambda a, b, seed: wasserstein(a, b, order=2),
+    "sliced": lambda a, b, seed: sliced_distance(a, b, seed=seed),
+    "msw": lambda a, b, seed: float(msw_distance(a, b, seed=seed)),
+    "mmd_squared": lambda a, b, seed: mmd_squared(a, b),
+    "c2st": lambda a, b, seed: c2st(a, b, seed=seed),
+    "c2st_rf": lambda a, b, seed: c2st(a, b, classifier="rf", seed=seed),
+}
+_MOMENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mean_bias": mean_bias,
+    "sd_ratio": sd_ratio,
+    "correlation_error": correlation_error,
+}
+METRICS = (*_DISTANCES, *_MOMENTS)
+"""Names :func:`compare` knows."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number, what it is between two samples of the reference, and a 95% interval if any."""
+
+    value: float
+    floor: float
+    interval: tuple[float, float] | None = None
+
+    @property
+    def excess(self) -> float:
+        """Value less floor."""
+        return self.value - self.floor
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scores by name; those of coordinates carry their number, ``mean_bias_1``.
+
+    Attributes:
+        scores: the numbers.
+        size: draws on each side.
+        bandwidth: of the MMD's kernel, in the units of theta.
+        seed: of halves, slices, folds and resamples.
+    """
+
+    scores: dict[str, Score]
+    size: int
+    bandwidth: float
+    seed: int
+
+    def __getitem__(self, name: str) -> Score:
+        return self.scores[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that fit in JSON."""
+        return asdict(self)
+
+
+def compare(
+    samples: Tensor,
+    reference: Tensor,
+    *,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+) -> Comparison:
+    """Measure samples against draws of the exact posterior.
+
+    Args:
+        samples: draws of a method, (n, d).
+        reference: independent draws of the exact posterior, (m, d), best m >= 2n: min(n, m // 2)
+            draws enter on each side.
+        seed: of halves, slices, folds and resamples.
+        metrics: some of :data:`METRICS`; all when omitted.
+
+    Raises:
+        ValueError: on samples that do not fit together, or a metric that is not known.
+
+    >>> draws = torch.linspace(0, 1, 400)[:, None]
+    >>> compare(draws + 5.0, draws, metrics=["w1"])["w1"].value > 4.9
+    True
+    """
+    names = METRICS if metrics is None else tuple(metrics)
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise ValueError(f"`metrics` must be among {', '.join(METRICS)}; got {unknown[0]!r}.")
+    a, b = as_pair(samples, reference)
+    size = min(len(a), len(b) // 2)
+    if size < 2:
+        raise ValueError(
+            f"`reference` must hold at least 4 draws and `samples` 2; got {len(b)} and {len(a)}."
+        )
+    a = a[_order(len(a), child_seed(seed, 0))[:size]]
+    order = _order(len(b), child_seed(seed, 1))
+    first, second = b[order[:size]], b[order[size : 2 * size]]
+    scores: dict[str, Score] = {}
+    for name in names:
+        if name in _DISTANCES:
+            measure = _DISTANCES[name]
+            inner = child_seed(seed, 2)
+            scores[name] = Score(measure(a, first, inner), measure(second, first, inner))
+        else:
+            scores |= _moment_scores(name, a, first, second, child_seed(seed, 3))
+    return Comparison(scores, size, median_bandwidth(first), seed)
+
+
+def _moment_scores(
+    name: str, a: Tensor, first: Tensor, second: Tensor, seed: int
+) -> dict[str, Score]:
+    """One score a coordinate, or a pair of coordinates, with its bootstrap interval."""
+    measure = _MOMENTS[name]
+    values, floors = measure(a, first), measure(second, first)
+    generator = torch_generator(seed)
+    resamples = []
+    for _ in range(_RESAMPLES):
+        rows = torch.randint(len(a), (2, len(a)), generator=generator)
+        resamples.append(measure(a[rows[0]], first[rows[1]]))
+    tail = 0.5 * (1.0 - _LEVEL)
+    ends = torch.quantile(torch.stack(resamples), torch.tensor([tail, 1.0 - tail]).double(), dim=0)
+    d = a.shape[1]
+    if name == "correlation_error":
+        labels = [f"{name}_{i + 1}_{j + 1}" for i in range(d) for j in range(i + 1, d)]
+    else:
+        labels = [f"{name}_{j + 1}" for j in range(d)]
+    return {
+        label: Score(float(values[j]), float(floors[j]), (float(ends[0, j]), float(ends[1, j])))
+        for j, label in enumerate(labels)
+    }
+
+
+def _order(count: int, seed: int) -> Tensor:
+    return torch.randperm(count, generator=torch_generator(seed))

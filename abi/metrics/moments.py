@@ -1,0 +1,38 @@
+"""Errors of means, standard deviations and correlations, coordinate by coordinate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .inputs import as_pair
+
+
+def mean_bias(samples: Tensor, reference: Tensor) -> Tensor:
+    """Mean of the samples less that of the reference, in reference sds: (d,)."""
+    a, b = as_pair(samples, reference)
+    return (a.mean(dim=0) - b.mean(dim=0)) / _sd(b)
+
+
+def sd_ratio(samples: Tensor, reference: Tensor) -> Tensor:
+    """Standard deviation of the samples over that of the reference: (d,)."""
+    a, b = as_pair(samples, reference)
+    return a.std(dim=0) / _sd(b)
+
+
+def correlation_error(samples: Tensor, reference: Tensor) -> Tensor:
+    """Correlations of the samples less those of the reference, i < j: (d (d - 1) / 2,)."""
+    a, b = as_pair(samples, reference)
+    row, column = torch.triu_indices(a.shape[1], a.shape[1], offset=1)
+    return (_correlation(a) - _correlation(b))[row, column]
+
+
+def _correlation(sample: Tensor) -> Tensor:
+    z = (sample - sample.mean(dim=0)) / _sd(sample)
+    return z.T @ z / (len(sample) - 1)
+
+
+def _sd(sample: Tensor) -> Tensor:
+    """Standard deviations, those that vanish replaced by one."""
+    sd = sample.std(dim=0)
+    return torch.where(sd > 0.0, sd, torch.ones_like(sd))

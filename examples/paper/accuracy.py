@@ -1,0 +1,231 @@
+"""ABI, SNPE, SNLE and SMC-ABC at equal simulator calls, against exact posteriors.
+
+Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, 1))`` with
+``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, 0))``: nobody chose them. A cell is one
+fit of one method, at one budget and seed, read at one observation. Distances are between 2,000
+draws of the fit and 2,000 of the exact posterior; the floor of an observation is that between two
+independent samples of the exact posterior. Fits of one round that hold for any observation (SNPE
+and SNLE) are trained once a seed and budget.
+
+    python examples/paper/accuracy.py --minutes 60
+    python examples/paper/accuracy.py --models MultimodalGaussian --methods abi snpe_1 --seeds 0
+    python examples/paper/accuracy.py --table
+
+Cells are kept in accuracy.json as they come, failures with their reason; what is there is not run
+again. The order is seed, observation, budget, model, method, so that a study that is stopped has a
+balanced table. accuracy.md is the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from accuracy_results import Cell, Results, write_table
+from torch import Tensor
+
+import abi
+from abi import baselines, metrics
+from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons, sample_prior
+from simulators.random import child_seed
+
+HERE = Path(__file__).parent
+SEED = 2025
+NUM_OBSERVATIONS = 5
+DRAWS = 2_000
+MODELS: dict[str, Any] = {
+    "MultimodalGaussian": MultimodalGaussian(),
+    "MG1": MG1(),
+    "Cosine": Cosine(),
+    "TwoMoons": TwoMoons(),
+}
+BUDGETS = {
+    "MultimodalGaussian": [20_000, 10_000],
+    "MG1": [40_000],
+    "Cosine": [15_000],
+    "TwoMoons": [10_000],
+}
+# What the rivals are shown of x; ABI chooses for itself between the same two by held-out loss.
+ENCODERS = {"MultimodalGaussian": "sorted", "MG1": "sorted", "Cosine": "flat", "TwoMoons": "flat"}
+PAPER_ROUNDS = {"MultimodalGaussian": 2, "MG1": 4, "Cosine": 3, "TwoMoons": 2}
+
+Fit = Callable[[str, Tensor, int, int], Any]
+
+
+def abi_with(**changes: Any) -> Fit:
+    """A fit of ABI with settings changed; two rounds, its default."""
+
+    def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
+        config = abi.ABIConfig(**changes)
+        return _abi(model, x_o, budget, seed, config=config)
+
+    return fit
+
+
+def abi_paper(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
+    """ABI as published, with the paper's number of rounds."""
+    config = abi.ABIConfig.paper()
+    return _abi(model, x_o, budget, seed, config=config, num_rounds=PAPER_ROUNDS[model])
+
+
+def _abi(model: str, x_o: Tensor, budget: int, seed: int, **keywords: Any) -> Any:
+    task = MODELS[model]
+    return abi.fit(
+        task.prior, task, x_o, num_simulations=budget, seed=seed, progress=False, **keywords
+    )
+
+
+def baseline(name: str, **keywords: Any) -> Fit:
+    """A fit of a baseline, with the encoder of the model."""
+
+    def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
+        task = MODELS[model]
+        method = baselines.METHODS[name]
+        return method(
+            task.prior,
+            task,
+            x_o,
+            num_simulations=budget,
+            seed=seed,
+            encoder=ENCODERS[model],
+            **keywords,
+        )
+
+    return fit
+
+
+METHODS: dict[str, Fit] = {
+    "abi": abi_with(),
+    "snpe_1": baseline("snpe", num_rounds=1),
+    "snpe_2": baseline("snpe", num_rounds=2),
+    "snle_1": baseline("snle", num_rounds=1),
+    "snle_2": baseline("snle", num_rounds=2),
+    "smc_abc": baseline("smc_abc"),
+    "abi_none": abi_with(adjustment="none"),
+    "abi_quantile": abi_with(adjustment="quantile"),
+    "abi_conditional": abi_with(adjustment="conditional"),
+    "abi_paper": abi_paper,
+}
+AMORTISED = ("snpe_1", "snle_1")
+
+
+def observations(model: str) -> Tensor:
+    """The five observations of a model, (5, p)."""
+    task = MODELS[model]
+    theta = sample_prior(task.prior, NUM_OBSERVATIONS, seed=child_seed(SEED, 0))
+    x: Tensor = task(theta, seed=child_seed(SEED, 1))
+    return x
+
+
+def measure(samples: Tensor, exact: Tensor) -> dict[str, float]:
+    """The distances of the table."""
+    return {
+        "w1": metrics.wasserstein(samples, exact),
+        "normalised_w1": metrics.normalised_wasserstein(samples, exact),
+        "c2st": metrics.c2st(samples, exact, seed=SEED),
+        "c2st_rf": metrics.c2st(samples, exact, classifier="rf", seed=SEED),
+        "largest_mean_bias": float(metrics.mean_bias(samples, exact).abs().max()),
+        "smallest_sd_ratio": float(metrics.sd_ratio(samples, exact).min()),
+        "largest_sd_ratio": float(metrics.sd_ratio(samples, exact).max()),
+    }
+
+
+def exact_draws(model: str, x_o: Tensor, seed: int) -> Tensor:
+    """Draws of the exact posterior; seed 0 is the reference, seed 1 gives the floor."""
+    draws: Tensor = MODELS[model].reference_posterior(x_o, DRAWS, seed=seed)
+    return draws
+
+
+def run(cell: Cell, group: list[Cell]) -> Iterator[Cell]:
+    """Fit one cell, or all of a group that shares one fit, and measure."""
+    all_x = observations(cell.model)
+    started = time.process_time()
+    try:
+        posterior = None
+        if cell.method != "floor":
+            x_o = all_x[cell.observation]
+            posterior = METHODS[cell.method](cell.model, x_o, cell.budget, cell.seed)
+    except Exception as error:  # the table tells which methods cannot
+        for member in group:
+            yield member.failed(error)
+        return
+    fit_seconds = time.process_time() - started
+    for member in group:
+        x_o = all_x[member.observation]
+        try:
+            started = time.process_time()
+            if posterior is None:
+                samples = exact_draws(member.model, x_o, seed=1)
+            else:
+                read = posterior.at(x_o) if member.method in AMORTISED else posterior
+                samples = read.sample((DRAWS,), seed=member.seed)
+            draw_seconds = time.process_time() - started
+            scores = measure(samples, exact_draws(member.model, x_o, seed=0))
+        except Exception as error:
+            yield member.failed(error)
+            continue
+        yield member.done(
+            scores,
+            calls=getattr(posterior, "num_simulations", 0),
+            fit_seconds=round(fit_seconds, 1),
+            draw_seconds=round(draw_seconds, 1),
+            details=getattr(posterior, "details", {}),
+        )
+
+
+def plan(arguments: argparse.Namespace) -> list[Cell]:
+    """Every cell asked for, floors first, then in an order that is balanced when cut."""
+    cells = [
+        Cell(model, k, 0, "floor", 0) for k in arguments.observations for model in arguments.models
+    ]
+    depth = max(len(arguments.budgets or BUDGETS[model]) for model in arguments.models)
+    for seed in arguments.seeds:
+        for k in arguments.observations:
+            for place in range(depth):
+                for model in arguments.models:
+                    budgets = arguments.budgets or BUDGETS[model]
+                    if place < len(budgets):
+                        cells += [
+                            Cell(model, k, seed, method, budgets[place])
+                            for method in arguments.methods
+                        ]
+    return cells
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--budgets", nargs="+", type=int, help="instead of each model's own")
+    parser.add_argument("--observations", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no cell after")
+    parser.add_argument("--out", type=Path, default=HERE / "accuracy.json")
+    parser.add_argument("--table", action="store_true", help="write the table of what is there")
+    return parser.parse_args()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    arguments = parse()
+    results = Results(arguments.out)
+    cells = [] if arguments.table else plan(arguments)
+    stop = time.monotonic() + 60.0 * arguments.minutes
+    for cell in cells:
+        if results.has(cell) or time.monotonic() > stop:
+            continue
+        group = [cell]
+        if cell.method in AMORTISED:
+            group = [c for c in cells if c.shares_fit_with(cell) and not results.has(c)]
+        for finished in run(cell, group):
+            results.add(finished)
+            print(finished.line(), flush=True)
+    write_table(results, arguments.out.with_suffix(".md"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Every baseline by the same questions: right, counted, seeded, silent; and what each refuses."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from abi import baselines, metrics
+from abi.baselines import posterior_estimation
+from abi.baselines.data_distance import DataDistance
+from abi.baselines.inputs import bijection, canonical, features
+from abi.baselines.reals import RealPrior
+from abi.support import Support
+from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
+from simulators.random import torch_generator
+
+TASK = GaussianLinear(2, 1.0, 1.0)  # posterior N(x / 2, 1 / 2)
+X_O = torch.tensor([0.8, -0.6])
+FITS: dict[str, Any] = {
+    "snpe, 1 round": (baselines.snpe, {"num_rounds": 1}, 500),
+    "snpe, 2 rounds": (baselines.snpe, {"num_rounds": 2}, 500),
+    "snpe, 2 rounds, atomic": (baselines.snpe, {"num_rounds": 2, "proposal": "atomic"}, 200),
+    "snle, 1 round": (baselines.snle, {"num_rounds": 1}, 200),
+    "snle, 2 rounds": (baselines.snle, {"num_rounds": 2}, 200),
+    "smc_abc": (baselines.smc_abc, {"num_particles": 300}, 6_000),
+    "wabc": (baselines.wabc, {"num_particles": 300, "view": "curve"}, 6_000),
+    "rejection_abc": (baselines.rejection_abc, {"accept_fraction": 0.02}, 20_000),
+}
+# Slice sampling is slow, and two rounds of SNLE go through all that one does.
+TRIED = [name for name in FITS if name != "snle, 1 round"]
+CHAINS = {"num_chains": 100, "warmup_steps": 2, "thin": 2}
+
+
+class Counting:
+    """A simulator that counts its rows by itself."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def __call__(self, theta: Tensor) -> Tensor:
+        self.rows += len(theta)
+        return theta + torch.randn(theta.shape)
+
+
+def fit(
+    name: str,
+    num_simulations: int,
+    simulator: Any = TASK,
+    prior: Any = TASK.prior,
+    max_epochs: int | None = None,
+) -> Any:
+    method, keywords, _ = FITS[name]
+    if method is baselines.snle:
+        keywords = keywords | CHAINS
+    if "abc" not in name:
+        keywords = keywords | {"max_epochs": max_epochs}
+    return method(prior, simulator, X_O, num_simulations=num_simulations, seed=3, **keywords)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_a_conjugate_posterior_is_recovered_roughly(name: str) -> None:
+    """Tolerances of a fit on a few hundred pairs; ABC is wider by its tolerance."""
+    draws = fit(name, FITS[name][2]).sample((400,))
+    assert draws.shape == (400, 2)
+    assert (draws.mean(dim=0) - X_O / 2).abs().max() < 0.35
+    ratio = draws.std(dim=0) * math.sqrt(2.0)
+    assert ratio.min() > 0.65
+    assert ratio.max() < 1.5
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_calls_are_counted_within_the_budget_and_seeds_decide(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(posterior_estimation, "_THRESHOLD_DRAWS", 1_000)
+    budget = 121 if "abc" not in name else 1_001
+    simulator = Counting()
+    first = fit(name, budget, simulator, max_epochs=3)
+    assert first.num_simulations == simulator.rows <= budget
+    assert simulator.rows >= budget - 1  # two rounds share an odd budget
+    draws = first.sample((30,), seed=1)
+    again = fit(name, budget, Counting(), max_epochs=3)
+    assert torch.equal(draws, again.sample((30,), seed=1))
+    assert not torch.equal(draws, first.sample((30,), seed=2))
+    assert first.cpu_seconds > 0
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Distribution:
+    """Declares a density, as distributions of torch do, and has none."""
+
+    def sample(self, shape: Any) -> Tensor:
+        return torch.randn(*shape, 2)
+
+    def log_prob(self, theta: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def sampler(num_samples: int) -> Tensor:
+    return torch.randn(num_samples, 2)
+
+
+def test_one_round_of_snpe_and_rejection_need_no_density() -> None:
+    for name in ("snpe, 1 round", "rejection_abc"):
+        posterior = fit(name, 150, prior=sampler, max_epochs=3)
+        assert posterior.sample((20,)).shape == (20, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["snpe, 2 rounds", "snle, 1 round", "snle, 2 rounds", "smc_abc", "wabc"]
+)
+def test_what_needs_a_density_says_so_before_it_simulates(name: str) -> None:
+    simulator = Counting()
+    for prior in (sampler, Distribution()):
+        with pytest.raises(ValueError, match="`prior` must have log_prob") as error:
+            fit(name, 150, simulator, prior)
+        assert "\n" not in str(error.value)
+    assert simulator.rows == 0
+
+
+def test_an_amortised_fit_answers_at_another_observation_and_others_refuse() -> None:
+    amortised = fit("snpe, 1 round", 300)
+    other = torch.tensor([-2.0, 2.0])
+    draws = amortised.sample((500,), x=other)
+    assert torch.equal(draws, amortised.at(other).sample((500,)))
+    assert draws[:, 0].mean() < 0.0 < draws[:, 1].mean()
+    single = fit("rejection_abc", 100)
+    assert single.at(X_O[None]).x_o.shape == (2,)
+    with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
+        single.at(other)
+    with pytest.raises(ValueError, match="`x` must hold 2 values"):
+        amortised.at(torch.zeros(3))
+
+
+def test_draws_stay_within_the_prior_s_support() -> None:
+    task = MG1(num_customers=5)
+    x_o = task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0]
+    theta = baselines.snpe(task.prior, task, x_o, num_simulations=120, max_epochs=3).sample((500,))
+    support = Support.of(task.prior, 3)
+    assert support.contains(theta).all()
+
+
+def test_sorted_inputs_forget_the_order_of_items() -> None:
+    task = MultimodalGaussian()
+    x = task(sample_prior(task.prior, 50, 0), 0)
+    shuffled = x.reshape(50, 4, 2)[:, [2, 0, 3, 1]].reshape(50, 8)
+    seen, module = features("sorted", x, 2)
+    assert isinstance(module, nn.Identity)
+    assert seen(x).shape == (50, 16)
+    assert torch.equal(seen(x), seen(shuffled))
+    whole = bijection("sorted", x, 2)
+    assert whole(x).shape == (50, 8)
+    assert torch.equal(whole(x), whole(shuffled))
+
+
+def test_the_canonical_order_keeps_each_item_whole() -> None:
+    x = torch.tensor([[3.0, 30.0, 1.0, 10.0, 2.0, 20.0]])
+    assert canonical(x, 2).tolist() == [[1.0, 10.0, 2.0, 20.0, 3.0, 30.0]]
+
+
+@pytest.mark.moves_global_rng  # building a layer draws its weights
+def test_a_module_is_trained_as_a_copy_by_snpe_and_refused_by_snle() -> None:
+    module = nn.Linear(2, 3, bias=False)
+    with torch.no_grad():
+        weights = torch.arange(6.0).reshape(3, 2) / 6
+        module.weight.copy_(weights)
+    posterior = baselines.snpe(TASK.prior, TASK, X_O, num_simulations=150, encoder=module, seed=1)
+    assert posterior.sample((20,)).shape == (20, 2)
+    assert torch.equal(module.weight, weights)
+    with pytest.raises(ValueError, match="got a module"):
+        baselines.snle(TASK.prior, TASK, X_O, num_simulations=150, encoder=module)
+    with pytest.raises(ValueError, match="'pooled'"):
+        baselines.snpe(TASK.prior, TASK, X_O, num_simulations=150, encoder="pooled")
+
+
+def test_a_uniform_prior_becomes_a_standard_normal() -> None:
+    task = MG1()
+    prior = RealPrior(task.prior, Support.of(task.prior, 3))
+    z = torch.randn(50, 3, generator=torch_generator(0))
+    expected = -0.5 * (z**2).sum(dim=1) - 1.5 * math.log(2 * math.pi)
+    assert torch.allclose(prior.log_prob(z), expected, atol=1e-4)
+
+
+def test_failed_simulations_are_paid_for_and_left_out() -> None:
+    def half(theta: Tensor) -> Tensor:
+        x = theta + torch.randn(theta.shape)
+        x[theta[:, 0] > 0] = torch.nan
+        return x
+
+    for name in ("rejection_abc", "smc_abc"):
+        posterior = fit(name, 1_000, half)
+        assert posterior.num_simulations == 1_000
+        assert (posterior.sample((100,))[:, 0] <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords", "words"),
+    [
+        (baselines.snpe, {"num_rounds": 0}, "got 0"),
+        (baselines.snle, {"num_rounds": 3, "num_simulations": 140}, "at least 150 for 3 rounds"),
+        (baselines.snpe, {"proposal": "prior"}, "'prior'"),
+        (baselines.rejection_abc, {"accept_fraction": 0.0}, "got 0.0"),
+        (baselines.wabc, {"order": 0.5}, "got 0.5"),
+        (baselines.wabc, {"view": "loop"}, "loop"),
+    ],
+)
+def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        method(TASK.prior, TASK, X_O, **keywords)
+
+
+def test_data_sets_are_compared_as_laws_of_their_items() -> None:
+    x_o = torch.tensor([[1.0, 2.0, 4.0]])
+    x = torch.tensor([[4.0, 1.0, 2.0], [2.0, 3.0, 5.0], [torch.nan, 0.0, 0.0]])
+    assert DataDistance()(x_o, x).tolist() == [0.0, 1.0, math.inf]
+    # In time, the first row differs; with a heavy time every value answers to its own.
+    curve = DataDistance(order=2.0, view="curve", curve_weight=100.0)(x_o, x)
+    assert curve[0] == pytest.approx(math.sqrt((9 + 1 + 4) / 3), rel=1e-4)
+    # Delays (4, 1), (1, 2) against (1, 2), (2, 4).
+    delay = DataDistance(view="delay")(x_o, x[:1])
+    assert delay[0] == pytest.approx(math.hypot(2.0, 3.0) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_distance_between_data_sets_is_that_of_optimal_transport(order: int) -> None:
+    task = MultimodalGaussian()
+    x = task(sample_prior(task.prior, 6, 0), 0)
+    found = DataDistance(2, float(order))(x[:1], x[1:])
+    target = x[0].reshape(4, 2)
+    expected = [metrics.wasserstein(row.reshape(4, 2), target, order=order) for row in x[1:]]
+    assert found.tolist() == pytest.approx(expected, rel=1e-4)
