@@ -89,6 +89,7 @@ class FitProgress:
 
 
 def _make_bar() -> Any:
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
@@ -97,5 +98,6 @@ def _make_bar() -> Any:
         TextColumn("{task.fields[state]}"),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=Console(stderr=True),  # standard output is for results
         transient=True,
     )

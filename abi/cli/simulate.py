@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .ending import Json, print_json, resumable
 from .loading import load_instance
 
 
@@ -34,6 +35,7 @@ def simulate_command(
     max_failure_fraction: Annotated[
         float, typer.Option(help="Stop when a larger share fails.")
     ] = 0.5,
+    as_json: Json = False,
 ) -> None:
     """Simulate from a prior into a folder that survives a kill; run again to go on.
 
@@ -47,16 +49,21 @@ def simulate_command(
     theta = _draw(_prior_of(function, prior), num_simulations, seed)
     if retry_failures and out.exists():
         forget_failures(out)
-    run = simulate(
-        FunctionSimulator(function, batched=False) if one_at_a_time else function,
-        theta,
-        workers=workers,
-        engine=engine,
-        timeout=timeout,
-        seed=child_seed(seed, 1),
-        store=out,
-        max_failure_fraction=max_failure_fraction,
-    )
+    with resumable():
+        run = simulate(
+            FunctionSimulator(function, batched=False) if one_at_a_time else function,
+            theta,
+            workers=workers,
+            engine=engine,
+            timeout=timeout,
+            seed=child_seed(seed, 1),
+            store=out,
+            max_failure_fraction=max_failure_fraction,
+        )
+    if as_json:
+        failures = [{"row": failure.index, "reason": failure.reason} for failure in run.failures]
+        print_json({"store": str(out), "simulations": len(run.x), "failures": failures})
+        return
     typer.echo(f"{out}: {len(run.x)} simulations, {len(run.failures)} failures")
     for failure in run.failures[:5]:
         typer.echo(f"  row {failure.index}: {failure.reason}")
