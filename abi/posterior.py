@@ -50,7 +50,7 @@ class ABIPosterior:
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
     ) -> Tensor:
-        """Draw (*sample_shape, d), float32.
+        """Draw ``(*sample_shape, d)``, float32.
 
         Args:
             sample_shape: for example ``(1000,)``.

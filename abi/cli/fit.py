@@ -58,8 +58,8 @@ def fit_command(
 ) -> None:
     """Infer the parameters of a simulator from one observation.
 
-    OUT then holds samples.csv, summary.json, rounds.csv, marginals.png, posterior.safetensors, and
-    one file a round to go on from.
+    OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
+    posterior.safetensors, and one file a round to go on from.
     """
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
