@@ -166,7 +166,7 @@ def _draw(self: Any, node: Any, display: str) -> None:
     from latex2mathml.converter import convert
 
     drawn = convert(node.astext().strip(), display=display)
-    block = f'{self.starttag(node, "div", CLASS="math")}{drawn}</div>'
+    block = f"{self.starttag(node, 'div', CLASS='math')}{drawn}</div>"
     self.body.append(drawn if display == "inline" else block)
     raise nodes.SkipNode
 
