@@ -14,6 +14,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from sphinx.util import logging
+
+_log = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 _PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
 
@@ -166,6 +169,8 @@ def _draw(self: Any, node: Any, display: str) -> None:
     from latex2mathml.converter import convert
 
     drawn = convert(node.astext().strip(), display=display)
+    if "\\" in drawn:  # a command that the converter does not know stays as it is
+        _log.warning("formula with an unknown command: %s", node.astext(), location=node)
     block = f"{self.starttag(node, 'div', CLASS='math')}{drawn}</div>"
     self.body.append(drawn if display == "inline" else block)
     raise nodes.SkipNode
