@@ -21,7 +21,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from abi.cli import doctor
-from abi.cli.app import app
+from abi.cli.app import app, main
 from abi.cli.ending import EXIT_STATUS
 from simulators.random import isolated_rng
 
@@ -108,6 +108,28 @@ def test_exit_statuses_are_those_that_the_help_promises(
     sick = invoke("doctor")
     assert sick.exit_code == 1
     assert "problem: numba is missing; install abi-toolkit again" in sick.output
+
+
+def test_what_breaks_is_not_taken_for_an_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = folder / "breaking_module.py"
+    module.write_text("def broken(num_samples, x):\n    raise RuntimeError('out of order')\n")
+    words = ["abi", "validate", "--posterior", "breaking_module:broken", "--data", "joint.npz",
+             "-m", "sbc"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", words)
+    with isolated_rng(0), pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3
+    assert "RuntimeError: out of order" in capsys.readouterr().err
+
+
+def test_a_function_is_a_prior_to_every_command(folder: Path) -> None:
+    module = folder / "endings_module.py"
+    module.write_text(module.read_text() + "\ndef sampler(n):\n    return torch.rand(n, 2)\n")
+    done = run(folder, "simulate", "--simulator", "endings_module:simulate", "--prior",
+               "endings_module:sampler", "--num-simulations", "20", "--out", "s")  # fmt: skip
+    assert "20 simulations, 0 failures" in done.stdout, done.stderr
 
 
 def test_the_doctor_tells_versions_paths_threads_gpu_and_disk(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -72,6 +73,9 @@ def main() -> None:
     except (ValueError, TypeError, NotImplementedError, OSError) as error:
         typer.secho(f"abi: {error}", err=True, fg=typer.colors.RED)
         sys.exit(2)
+    except Exception:  # Python's own status for it is 1, which here is an answer
+        traceback.print_exc()
+        sys.exit(3)
 
 
 def _print_version(asked: bool) -> None:

@@ -148,7 +148,8 @@ def _print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior)
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"posterior after {posterior.num_simulations:,} simulator calls")
+    title = f"posterior after {posterior.num_simulations:,} simulator calls"
+    table = Table(title=title, min_width=len(title))
     for column in (
         "parameter",
         "ABI mean ± sd",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..problem import as_prior
 from .ending import Json, print_json, resumable
 from .loading import load_instance
 
@@ -18,7 +19,10 @@ def simulate_command(
     out: Annotated[Path, typer.Option(help="The store: a folder, new or to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
     prior: Annotated[
-        str | None, typer.Option(help="module:object with sample((n,)); the task's own if omitted.")
+        str | None,
+        typer.Option(
+            help="module:object, sample((n,)) or a function of n; the task's own if omitted."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Simulations at a time.")] = 1,
@@ -71,7 +75,7 @@ def simulate_command(
 
 def _prior_of(function: Any, prior: str | None) -> Any:
     if prior is not None:
-        return load_instance(prior, "--prior")
+        return as_prior(load_instance(prior, "--prior"))
     if not hasattr(function, "prior"):
         raise ValueError("`--prior` must name the prior of a simulator that has none of its own.")
     return function.prior
