@@ -9,6 +9,7 @@ reads Markdown, and myst-nb executes the notebooks. Every warning is an error.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -121,6 +122,33 @@ def write_derivations(_app: Any) -> None:
         (folder / f"{package}_modules.rst").write_text("\n".join(entries))
 
 
+def write_comparison(_app: Any) -> None:
+    """The table of the benchmark ecosystem.json, as it was measured."""
+    measured = json.loads((HERE.parent / "examples/benchmarks/ecosystem.json").read_text())
+    exact = measured["exact"]
+    lines = [
+        "| | lines: fit | CPU s | speed | angle | lines: check | CPU s | p-values | pictures |",
+        "|---|---|---|---|---|---|---|---|---|",
+        f"| exact | | | {_spread(exact, 0)} | {_spread(exact, 1)} | | | | |",
+    ]
+    missing = []
+    for name, row in measured["libraries"].items():
+        fit, check = row["fit"], row["check"] or {}
+        lines.append(
+            f"| {name} {row['version']} | {fit['lines']} | {fit['cpu_seconds']:.0f} | "
+            f"{_spread(fit, 0)} | {_spread(fit, 1)} | {check.get('lines', 'none')} | "
+            f"{check.get('cpu_seconds', '')} | {len(check.get('p_values', []))} tests | "
+            f"{len(fit['pictures']) + len(check.get('pictures', []))} |"
+        )
+        missing += [f"- **{name}**: {'; '.join(row['missing'])}."]
+    table = "\n".join([*lines, "", "## What is missing in each", "", *missing, ""])
+    (HERE / "generated" / "comparison.md").write_text(table)
+
+
+def _spread(found: dict[str, Any], j: int) -> str:
+    return f"{found['mean'][j]:.3f} ± {found['sd'][j]:.3f}"
+
+
 def write_command_line(_app: Any) -> None:
     """The help of every command, as it is now, for the page on the command line."""
     import os
@@ -181,6 +209,7 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     app.connect("builder-inited", write_front_page)
     app.connect("builder-inited", write_derivations)
+    app.connect("builder-inited", write_comparison)
     app.connect("builder-inited", write_command_line)
     app.connect("autodoc-process-docstring", formulas_stand_out, priority=100)
     app.connect("autodoc-process-docstring", keep_attribute, priority=200)

@@ -7,6 +7,7 @@ the user has not imported already.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
         keywords = _quiet(obj.sample_batched)
         estimator = getattr(obj, "posterior_estimator", None)
         return BatchedPosterior(
-            lambda num, x: obj.sample_batched((num,), x, **keywords),
+            lambda num, x: _sbi_draws(obj, num, x, keywords),
             name,
             _sbi_log_prob(obj),
             _inverse(estimator),
@@ -140,6 +141,13 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
             progress,
         )
     return None
+
+
+def _sbi_draws(posterior: Any, num_samples: int, x: Tensor, keywords: dict[str, Any]) -> Any:
+    """Draws of an sbi posterior, without its note on how it cuts many x into batches."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Capping max_sampling_batch_size")
+        return posterior.sample_batched((num_samples,), x, **keywords)
 
 
 def _sbi_log_prob(posterior: Any) -> Callable[[Tensor, Tensor], Any] | None:
