@@ -176,6 +176,8 @@ def write_front_page(_app: Any) -> None:
     text = text.replace("](CONTRIBUTING.md)", "](contributing.md)")
     text = text.replace("](CHANGELOG.md)", "](changelog.md)")
     text = re.sub(r"\]\(docs/", "](", text)
+    # Pages outside this folder are files to download, also where they are Markdown.
+    text = re.sub(r"\[([^\]]+)\]\((examples/[^)]+\.md)\)", r"{download}`\1 <../\2>`", text)
     text = re.sub(r"\]\((examples/|CITATION)", r"](../\1", text)
     folder = HERE / "generated"
     folder.mkdir(exist_ok=True)
