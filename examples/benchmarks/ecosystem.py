@@ -3,7 +3,8 @@
 Job *fit*: from a simulator, a prior and one observation to a posterior and a picture, with 2,000
 simulator calls. Job *check*: train an amortised posterior with 2,000 calls and test it with 300
 fresh pairs by what the library itself offers (ours tests sbi's). The scripts under ecosystem_jobs
-are what a user would write with each library's defaults; each runs in an environment of its own:
+are what a user would write with each library's defaults, but for BayesFlow's 20 epochs of 128 rows
+(its 100 epochs of 32 are 25 times the steps: it is undertrained here); each runs in an environment of its own:
 
     python examples/benchmarks/ecosystem.py sbi=ENV/bin/python bayesflow=ENV/bin/python \
         pyabc=ENV/bin/python abi=ENV/bin/python
