@@ -3,8 +3,9 @@
 Job *fit*: from a simulator, a prior and one observation to a posterior and a picture, with 2,000
 simulator calls. Job *check*: train an amortised posterior with 2,000 calls and test it with 300
 fresh pairs by what the library itself offers (ours tests sbi's). The scripts under ecosystem_jobs
-are what a user would write with each library's defaults, but for BayesFlow's 20 epochs of 128 rows
-(its 100 epochs of 32 are 25 times the steps: it is undertrained here); each runs in an environment of its own:
+are what a user would write with each library's defaults (but BayesFlow's batches: 128 rows, not 32,
+for a quarter of the steps); each runs in an environment of its own. Libraries that are not named
+keep the numbers they have:
 
     python examples/benchmarks/ecosystem.py sbi=ENV/bin/python bayesflow=ENV/bin/python \
         pyabc=ENV/bin/python abi=ENV/bin/python
@@ -111,7 +112,8 @@ def run(job: str, library: str, python: str) -> dict[str, Any] | None:
 def main() -> None:
     pythons = dict(word.split("=", 1) for word in sys.argv[1:])
     exact = exact_posterior()
-    rows = {}
+    path = Path(__file__).with_suffix(".json")
+    rows = json.loads(path.read_text())["libraries"] if path.exists() else {}
     for library, python in pythons.items():
         code = f"from importlib.metadata import version as v; print(v({PACKAGES[library]!r}))"
         number = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
@@ -132,6 +134,7 @@ def write(rows: dict[str, Any], exact: dict[str, Any]) -> None:
     report = {
         "what": "the same two jobs with four libraries",
         "simulator_calls": 2_000,
+        "seeds": {"observation": 1, "simulations": 2},
         "pairs_for_the_check": 300,
         "machine": "2 shared x86-64 cores, one thread, other work beside it",
         "exact": exact,

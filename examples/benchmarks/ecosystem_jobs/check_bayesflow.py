@@ -31,7 +31,7 @@ workflow = bf.BasicWorkflow(
     inference_network=bf.networks.CouplingFlow(),
     standardize="all",
 )
-workflow.fit_offline(workflow.simulate(BUDGET), epochs=20, batch_size=128, verbose=0)
+workflow.fit_offline(workflow.simulate(BUDGET), epochs=100, batch_size=128, verbose=0)
 
 test = workflow.simulate(300)
 figures = workflow.plot_default_diagnostics(test_data=test, num_samples=200)

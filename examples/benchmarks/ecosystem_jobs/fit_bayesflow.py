@@ -31,7 +31,7 @@ workflow = bf.BasicWorkflow(
     inference_network=bf.networks.CouplingFlow(),
     standardize="all",
 )
-workflow.fit_offline(workflow.simulate(BUDGET), epochs=20, batch_size=128, verbose=0)
+workflow.fit_offline(workflow.simulate(BUDGET), epochs=100, batch_size=128, verbose=0)
 draws = workflow.sample(conditions={"x": X_O[None]}, num_samples=2_000)
 figure = bf.diagnostics.pairs_posterior(draws, dataset_id=0)
 figure.savefig("bayesflow.png")
