@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,5 +29,11 @@ lint: $(READY)
 test: lint
 	$(BIN)/python -m pytest -n 2
 
+# Executes the notebooks; any warning fails the build, and so does a link that leads nowhere.
+docs: $(READY)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) runs build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) runs build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

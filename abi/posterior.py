@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import ABIConfig
 from .generators.base import GenerativeModel
@@ -50,7 +50,7 @@ class ABIPosterior:
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
     ) -> Tensor:
-        """Draw (*sample_shape, d), float32.
+        """Draw ``(*sample_shape, d)``, float32.
 
         Args:
             sample_shape: for example ``(1000,)``.
@@ -87,21 +87,43 @@ class ABIPosterior:
 
         save_posterior(self, Path(path))
 
-    def to_arviz(self, num_samples: int = 1000, seed: int = 0) -> Any:
-        """The posterior as ArviZ data: InferenceData (0.x) or a DataTree (1.x).
+    def to_arviz(
+        self,
+        num_samples: int = 1000,
+        seed: int = 0,
+        *,
+        prior: Any = None,
+        simulator: Any = None,
+    ) -> Any:
+        """The fit as ArviZ data: InferenceData (0.x) or a DataTree (1.x).
+
+        Beside ``posterior`` stand ``observed_data``, ``sample_stats`` with the log-density of each
+        draw, and ``rounds``, one value a round of :attr:`rounds`.
 
         Args:
-            num_samples: draws, put into one chain.
+            num_samples: draws, put into one chain, for they are independent.
             seed: seed of the draws.
+            prior: the prior of the fit, for a group ``prior`` of as many draws.
+            simulator: the simulator of the fit, for ``posterior_predictive`` and, with the prior,
+                ``prior_predictive``; each costs ``num_samples`` calls, and a failed one is NaN.
         """
-        import arviz
+        from .arviz_data import to_arviz
 
-        draws = self.sample((num_samples,), seed=seed).numpy()
-        names = self.parameter_names
-        columns = {name: draws[None, :, j] for j, name in enumerate(names)}
-        return arviz.from_dict({"posterior": columns}) if _takes_groups(arviz) else (
-            arviz.from_dict(posterior=columns)
-        )  # fmt: skip
+        return to_arviz(self, num_samples, seed, prior, simulator)
+
+    def to_zuko(self) -> nn.Module:
+        """The posterior as a zuko flow over theta, to train on, to compose, or to draw from.
+
+        ``flow = posterior.to_zuko()`` is a module; ``flow()`` is a distribution whose ``log_prob``,
+        ``sample`` and ``rsample`` are those of this posterior, the prior's support included. It is
+        a copy: training it leaves the posterior as it is.
+
+        Raises:
+            NotImplementedError: if the generator has no density.
+        """
+        from .flow_module import as_zuko
+
+        return as_zuko(self.model)
 
     def _check(self, x: Tensor | None) -> None:
         if x is None:
@@ -113,8 +135,3 @@ class ABIPosterior:
                 "one x_o and says nothing about others. Fit again, or wrap the fit with "
                 "validation.PerObservation."
             )
-
-
-def _takes_groups(arviz: Any) -> bool:
-    """ArviZ 1.x takes one dictionary of groups where 0.x takes a keyword each."""
-    return int(arviz.__version__.split(".")[0]) >= 1

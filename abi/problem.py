@@ -97,7 +97,7 @@ def pose(
         TypeError: if the prior cannot be sampled or the simulator cannot be called.
     """
     seeded = as_seeded(simulator)
-    prior = _as_prior(prior)
+    prior = as_prior(prior)
     theta_dim = sample_prior(prior, 2, seed=0).shape[1]
     observation = _as_observation(x_o, getattr(simulator, "x_dim", None))
     names = parameter_names or getattr(simulator, "parameter_names", None)
@@ -147,7 +147,8 @@ class _FunctionPrior:
         return torch.as_tensor(self.function(int(sample_shape[0])))
 
 
-def _as_prior(prior: Any) -> Prior:
+def as_prior(prior: Any) -> Prior:
+    """A prior as it is, or a function n -> theta (n, d) as a prior."""
     if hasattr(prior, "sample"):
         return cast(Prior, prior)
     if callable(prior):

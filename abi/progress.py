@@ -96,6 +96,7 @@ class FitProgress:
 
 
 def _make_bar() -> Any:
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
@@ -104,5 +105,6 @@ def _make_bar() -> Any:
         TextColumn("{task.fields[state]}"),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=Console(stderr=True),  # standard output is for results
         transient=True,
     )

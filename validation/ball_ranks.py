@@ -35,6 +35,8 @@ class ColtTraining:
     """What is maximised; measured between the ranks and Uniform(0, 1)."""
     whiten: bool = True
     """Whether theta is whitened by q's moments at each x."""
+    device: str = "cpu"
+    """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +49,18 @@ class BallNetworks:
     x_scale: Tensor
 
     def centre(self, x: Tensor) -> Tensor:
-        """theta_l(x) for x (n, p): (n, d)."""
-        centre: Tensor = self.point((x - self.x_shift) / self.x_scale)
-        return centre
+        """theta_l(x) for x (n, p): (n, d), where x is."""
+        centre: Tensor = self.point((x.to(self.x_shift) - self.x_shift) / self.x_scale)
+        return centre.to(x.device)
 
     def distances(self, theta: Tensor, centre: Tensor) -> Tensor:
-        """|phi(theta) - phi(centre)| for theta (K, n, d), centre (n, d): (K, n)."""
+        """|phi(theta) - phi(centre)| for theta (K, n, d), centre (n, d): (K, n), where theta is."""
+        home, device = theta.device, self.x_shift.device
+        theta, centre = theta.to(device), centre.to(device)
         if self.embedding is not None:
             theta, centre = self.embedding(theta), self.embedding(centre)
         # The square root has no gradient at zero.
-        return (theta - centre).square().sum(dim=-1).clamp_min(1e-20).sqrt()
+        return (theta - centre).square().sum(dim=-1).clamp_min(1e-20).sqrt().to(home)
 
 
 def fit_ball_networks(
@@ -76,6 +80,10 @@ def fit_ball_networks(
     with isolated_rng(seed):
         point = _network(x.shape[1], width, training.hidden)
         embedding = _network(width, width, training.hidden) if embed else None
+    theta, samples, x = (part.to(training.device) for part in (theta, samples, x))
+    point.to(training.device)  # drawn on the CPU: the same start on every device
+    if embedding is not None:
+        embedding.to(training.device)
     networks = BallNetworks(point, embedding, *feature_scaling(x))
     weights = [*point.parameters(), *(embedding.parameters() if embedding is not None else ())]
     optimiser = torch.optim.Adam(weights, lr=training.learning_rate)

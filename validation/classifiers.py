@@ -48,6 +48,8 @@ class Training:
     """Share of the rows kept to decide when to stop and which weights to keep."""
     stop_on: Literal["loss", "accuracy"] = "loss"
     """The validation score: minus the cross-entropy, or the accuracy (as scikit-learn does)."""
+    device: str = "cpu"
+    """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,14 @@ class Classifiers:
     """Divides the features, (f,)."""
 
     def logits(self, features: Tensor) -> Tensor:
-        """Log-odds of class 1 for features (n, f): (M, n), or (M, n, G) with G > 1 outputs."""
-        scaled = (features - self.shift) / self.scale
+        """Log-odds of class 1 for features (n, f): (M, n), or (M, n, G) with G > 1 outputs.
+
+        They are computed where the networks are, and come back to where the features are.
+        """
+        scaled = (features.to(self.shift.device) - self.shift) / self.scale
         chunks = scaled.split(_ROWS_AT_ONCE)
         parts = [_forward(chunk, self.weights, self.biases) for chunk in chunks]
-        values = torch.cat(parts, dim=1)
+        values = torch.cat(parts, dim=1).to(features.device)
         return values.squeeze(-1) if values.shape[-1] == 1 else values
 
     def probabilities(self, features: Tensor) -> Tensor:
@@ -105,14 +110,17 @@ def fit_classifiers(
     """
     training = training or Training()
     targets = labels if labels.ndim == 3 else labels[..., None]
-    shift, scale = scaling or feature_scaling(features)
-    scaled = (features - shift) / scale
+    shift, scale = (part.to(training.device) for part in scaling or feature_scaling(features))
+    scaled = (features.to(training.device) - shift) / scale
     learn, validate = _split(features.shape[-2], groups, training.validation_fraction, seed)
     layers = (features.shape[-1], *training.hidden, targets.shape[-1])
     first = _initial(layers, num_inits, part_seed(seed, 1))
     start = [value[torch.arange(len(targets)) % num_inits].clone() for value in first]
     batches = _minibatches(learn, training, part_seed(seed, 2))
-    trained = _train(scaled, targets.float(), start, batches, validate, training)
+    trained = _train(
+        scaled, targets.to(scaled), [value.to(scaled) for value in start],
+        batches, validate.to(scaled.device), training,
+    )  # fmt: skip
     half = len(trained) // 2
     return Classifiers(tuple(trained[:half]), tuple(trained[half:]), shift, scale)
 
@@ -134,9 +142,10 @@ def _train(
 ) -> list[Tensor]:
     """Train until every network has stopped; the weights of each network's best epoch."""
     best = [value.clone() for value in parameters]
-    best_score = torch.full((len(targets),), -torch.inf)
-    waited = torch.zeros(len(targets), dtype=torch.long)
-    active = torch.arange(len(targets))
+    device = features.device
+    best_score = torch.full((len(targets),), -torch.inf, device=device)
+    waited = torch.zeros(len(targets), dtype=torch.long, device=device)
+    active = torch.arange(len(targets), device=device)
     optimiser = _Adam.start(parameters, training.learning_rate)
     backward = _Backpropagation()
 
@@ -145,8 +154,9 @@ def _train(
         return features[rows] if features.ndim == 2 else features[own], targets[own]
 
     for batches in epochs:
-        for rows in batches:
-            optimiser.step(*backward.gradients(*data(rows), optimiser.parameters))
+        for rows in batches:  # drawn on the CPU: the same on every device
+            step = backward.gradients(*data(rows.to(device)), optimiser.parameters)
+            optimiser.step(*step)
         score = _score(*data(validate), optimiser.parameters, training.stop_on)
         improved = score > best_score[active]
         # scikit-learn's tolerance: an improvement below it does not buy more patience.
@@ -227,7 +237,7 @@ class _Backpropagation:
         values = features if features.ndim == 3 else features.expand(rows[0], *features.shape)
         inputs = [values]
         for k in range(half):
-            out = self._buffer("value", k, (*rows, weights[k].shape[2]))
+            out = self._buffer("value", k, (*rows, weights[k].shape[2]), features)
             torch.baddbmm(biases[k], inputs[k], weights[k], out=out)
             inputs.append(out.relu_() if k < half - 1 else out)
         delta = inputs.pop().sigmoid_().sub_(labels).div_(labels[0].numel())
@@ -236,17 +246,17 @@ class _Backpropagation:
             found[k] = torch.bmm(inputs[k].transpose(1, 2), delta)
             found[half + k] = delta.sum(dim=1, keepdim=True)
             if k > 0:
-                back = self._buffer("delta", k, tuple(inputs[k].shape))
+                back = self._buffer("delta", k, tuple(inputs[k].shape), features)
                 torch.bmm(delta, weights[k].transpose(1, 2), out=back)
                 # The sign of a rectified value is its derivative.
                 delta = back.mul_(inputs[k].sign_())
         return tuple(found)
 
-    def _buffer(self, name: str, layer: int, shape: tuple[int, ...]) -> Tensor:
+    def _buffer(self, name: str, layer: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
         size = math.prod(shape)
         known = self._buffers.get((name, layer))
         if known is None or len(known) < size:
-            known = self._buffers[name, layer] = torch.empty(size)
+            known = self._buffers[name, layer] = like.new_empty(size)
         return known[:size].view(shape)
 
 

@@ -42,4 +42,4 @@ def _entropic_cost(a: Tensor, b: Tensor, eps: float, iterations: int) -> Tensor:
 
 def _quantiles(ranks: Tensor) -> Tensor:
     n = len(ranks)
-    return (torch.arange(n, dtype=ranks.dtype) + 0.5) / n
+    return (torch.arange(n, dtype=ranks.dtype, device=ranks.device) + 0.5) / n

@@ -166,11 +166,12 @@ def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], No
         yield lambda: None
         return
     with isolated_rng(0):  # importing rich draws from Python's global stream
+        from rich.console import Console
         from rich.progress import Progress
 
     token = _bar_is_shown.set(True)
     try:
-        with Progress(transient=True) as bar:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
             yield lambda: bar.advance(task)
     finally:

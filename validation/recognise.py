@@ -7,15 +7,17 @@ the user has not imported already.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .arviz_draws import is_arviz
 from .posteriors import BatchedPosterior, Posterior
-from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_posterior
+from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_fits, stored_posterior
 
 
 def as_posterior(
@@ -23,6 +25,7 @@ def as_posterior(
     *,
     layout: Layout | None = None,
     weights: Any = None,
+    var_names: Sequence[str] | None = None,
     batch_size: int = 1_000,
     progress: bool = False,
 ) -> Posterior:
@@ -39,6 +42,8 @@ def as_posterior(
     ``sample(num_samples, x)``                   as it is
     ``sample((K,), x=...)``, as ABI's posterior  one observation at a time
     tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
+    list of ArviZ InferenceData or DataTree      pre-drawn, one fit an observation
+    one ArviZ InferenceData or DataTree          pre-drawn, for its own ``observed_data`` alone
     :class:`~validation.PerObservation`          one fit an observation
     ============================================ ==================================================
 
@@ -48,6 +53,7 @@ def as_posterior(
             ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). A callable's
             default is samples first; pre-drawn samples have none, for a guess would be silent.
         weights: of pre-drawn samples, in the same layout without the last axis.
+        var_names: parameters of ArviZ data, in the order of theta; all when omitted.
         batch_size: most observations in one call of the library.
         progress: whether to show a bar while sampling.
 
@@ -60,18 +66,9 @@ def as_posterior(
     >>> q.sample(5, torch.zeros(2, 3)).shape
     torch.Size([5, 2, 3])
     """
-    if isinstance(obj, tuple | list) and len(obj) == 3:
-        theta, x, samples = obj
-        stored = stored_posterior(x, samples, layout, weights)
-        _check_width(stored, theta)
+    stored = _pre_drawn(obj, layout, weights, var_names)
+    if stored is not None:
         return stored
-    if weights is not None:
-        raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
-    if isinstance(obj, Tensor | np.ndarray):
-        raise TypeError(
-            "`q` is an array of samples, which does not say for which observations: pass "
-            "as_posterior((theta, x, q_samples), layout='samples_first')."
-        )
     if _is_posterior(obj):
         return obj  # type: ignore[no-any-return]
     known = _from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
@@ -87,9 +84,31 @@ def as_posterior(
         return _from_callable(obj, layout, batch_size, progress)
     raise TypeError(
         f"`q` must be an sbi posterior or estimator, a zuko or lampe flow, a callable "
-        f"x -> distribution or (num_samples, x) -> samples, a tuple (theta, x, q_samples), or "
-        f"PerObservation(fit); got {type(obj).__name__}."
+        f"x -> distribution or (num_samples, x) -> samples, a tuple (theta, x, q_samples), "
+        f"ArviZ data, or PerObservation(fit); got {type(obj).__name__}."
     )
+
+
+def _pre_drawn(
+    obj: Any, layout: Layout | None, weights: Any, var_names: Sequence[str] | None
+) -> Posterior | None:
+    """Samples that exist already: (theta, x, q_samples), or ArviZ data."""
+    fits = obj if isinstance(obj, tuple | list) else [obj]
+    if len(fits) and all(map(is_arviz, fits)):
+        return stored_fits(fits, var_names)
+    if isinstance(obj, tuple | list) and len(obj) == 3:
+        theta, x, samples = obj
+        stored = stored_posterior(x, samples, layout, weights)
+        _check_width(stored, theta)
+        return stored
+    if weights is not None:
+        raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
+    if isinstance(obj, Tensor | np.ndarray):
+        raise TypeError(
+            "`q` is an array of samples, which does not say for which observations: pass "
+            "as_posterior((theta, x, q_samples), layout='samples_first')."
+        )
+    return None
 
 
 def _is_posterior(obj: Any) -> bool:
@@ -105,7 +124,7 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
         keywords = _quiet(obj.sample_batched)
         estimator = getattr(obj, "posterior_estimator", None)
         return BatchedPosterior(
-            lambda num, x: obj.sample_batched((num,), x, **keywords),
+            lambda num, x: _sbi_draws(obj, num, x, keywords),
             name,
             _sbi_log_prob(obj),
             _inverse(estimator),
@@ -122,6 +141,13 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
             progress,
         )
     return None
+
+
+def _sbi_draws(posterior: Any, num_samples: int, x: Tensor, keywords: dict[str, Any]) -> Any:
+    """Draws of an sbi posterior, without its note on how it cuts many x into batches."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Capping max_sampling_batch_size")
+        return posterior.sample_batched((num_samples,), x, **keywords)
 
 
 def _sbi_log_prob(posterior: Any) -> Callable[[Tensor, Tensor], Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from simulators.random import isolated_rng, torch_generator
 
+from .arviz_draws import arviz_draws, arviz_observation, is_arviz
 from .posteriors import as_matrix, progress_bar
 from .seeds import part_seed
 
@@ -120,6 +121,29 @@ def stored_posterior(
     return WeightedSamples(stored, check_weights(weight, tuple(values.shape[:2])))
 
 
+def stored_fits(fits: Sequence[Any], var_names: Sequence[str] | None) -> StoredSamples:
+    """ArviZ data, one fit an observation, each with a posterior and an ``observed_data`` group.
+
+    Chains are joined and their draws shuffled, for the first draws of a chain are neighbours; where
+    the fits hold different numbers, the least counts.
+    """
+    draws = [arviz_draws(fit, var_names) for fit in fits]
+    x = [arviz_observation(fit) for fit in fits]
+    for name, widths in (("parameters", {p.shape[1] for p in draws}), ("values", {*map(len, x)})):
+        if len(widths) > 1:
+            raise ValueError(
+                f"`q` must hold as many {name} in every fit; got {sorted(widths)}. Choose "
+                "parameters with var_names."
+            )
+    least = min(map(len, draws))
+    shuffled = [_shuffled(part, part_seed(0, k))[:least] for k, part in enumerate(draws)]
+    return StoredSamples(torch.stack(x), torch.stack(shuffled, dim=1))
+
+
+def _shuffled(draws: Tensor, seed: int) -> Tensor:
+    return draws[torch.randperm(len(draws), generator=torch_generator(seed))]
+
+
 def check_weights(weights: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return weights of the given shape, or say what is wrong with them."""
     if tuple(weights.shape) != shape:
@@ -144,7 +168,8 @@ class PerObservation:
 
     Args:
         fit: ``fit(x_o (p,))``, or ``fit(x_o, seed=...)``, returns what was fitted: an object with
-            ``sample((num_samples,))``, draws (L, d), or a pair of draws (L, d) and weights (L,).
+            ``sample((num_samples,))``, draws (L, d), a pair of draws (L, d) and weights (L,), or
+            ArviZ data (``idata.posterior[["a", "b"]]`` to choose parameters).
         progress: whether to show a bar over the observations.
     """
 
@@ -172,17 +197,17 @@ class PerObservation:
             weights = None
             if isinstance(fitted, tuple) and len(fitted) == 2:
                 fitted, weights = fitted
-            drawn = fitted
-            if hasattr(fitted, "sample") and not isinstance(fitted, Tensor | np.ndarray):
-                drawn = fitted.sample((num_samples,))
+            drawn = arviz_draws(fitted) if is_arviz(fitted) else fitted
+            if hasattr(drawn, "sample") and not isinstance(fitted, Tensor | np.ndarray):
+                drawn = drawn.sample((num_samples,))
         values = torch.as_tensor(drawn).detach().to("cpu", torch.float32)
         if values.ndim != 2:
             raise ValueError(
                 f"`fit` must give draws of shape (L, d) for one observation; row {row} gave "
                 f"{tuple(values.shape)}."
             )
-        generator = torch_generator(part_seed(seed, 1))
         if weights is not None:
+            generator = torch_generator(part_seed(seed, 1))
             weight = check_weights(torch.as_tensor(weights).float().reshape(-1), (len(values),))
             return values[torch.multinomial(weight, num_samples, True, generator=generator)]
         if len(values) < num_samples:
@@ -191,4 +216,4 @@ class PerObservation:
                 f"{row} gave {len(values)}. Draw more in fit, or lower num_samples."
             )
         # Chains come out in order: a random subset, not the first draws.
-        return values[torch.randperm(len(values), generator=generator)[:num_samples]]
+        return _shuffled(values, part_seed(seed, 1))[:num_samples]

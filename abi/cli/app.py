@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+import traceback
 from typing import Annotated
 
 import typer
 
+from .doctor import SHADOWED, doctor_command, package_folders, shadowed
+from .ending import examples, exit_statuses
 from .fit import fit_command
 from .simulate import simulate_command
 from .validate import validate_command
@@ -15,24 +17,65 @@ from .validate import validate_command
 app = typer.Typer(
     name="abi",
     help="Adaptive Bayesian inference for simulators, and tests of the posteriors it gives.",
+    epilog=exit_statuses(),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("fit")(fit_command)
-app.command("simulate")(simulate_command)
-app.command("validate")(validate_command)
+app.command(
+    "fit",
+    epilog=examples(
+        ("a queue that comes with the package", "abi fit --simulator simulators:MG1 --out queue"),
+        (
+            "your own functions, in mymodule.py",
+            "abi fit --simulator mymodule:simulate --prior mymodule:prior "
+            "--observed x.csv --out mine",
+        ),
+        ("go on after Ctrl-C: the same words and", "abi fit ... --out mine --resume"),
+    ),
+)(fit_command)
+app.command(
+    "simulate",
+    epilog=examples(
+        (
+            "100,000 simulations on 4 cores, none longer than a minute",
+            "abi simulate --simulator mymodule:simulate --prior mymodule:prior "
+            "--num-simulations 100000 --workers 4 --timeout 60 --out store",
+        ),
+        ("then fit from them", "abi fit ... --simulations store --out mine"),
+    ),
+)(simulate_command)
+app.command(
+    "validate",
+    epilog=examples(
+        (
+            "an sbi posterior in mymodule.py, on a store of abi simulate",
+            "abi validate --posterior mymodule:posterior --data store -m sbc -m colt",
+        ),
+        (
+            "samples drawn before, and pictures of every test",
+            "abi validate --samples draws.npz --layout samples_first --plots pictures",
+        ),
+    ),
+)(validate_command)
+app.command(
+    "doctor",
+    epilog=examples(
+        ("before a report of a bug", "abi doctor"),
+        ("for a program", "abi doctor --json > doctor.json"),
+    ),
+)(doctor_command)
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
     try:
         app()
-    except (ValueError, TypeError, NotImplementedError, FileExistsError) as error:
+    except (ValueError, TypeError, NotImplementedError, OSError) as error:
         typer.secho(f"abi: {error}", err=True, fg=typer.colors.RED)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.secho("abi: interrupted", err=True, fg=typer.colors.RED)
-        sys.exit(130)
+    except Exception:  # Python's own status for it is 1, which here is an answer
+        traceback.print_exc()
+        sys.exit(3)
 
 
 def _print_version(asked: bool) -> None:
@@ -40,22 +83,13 @@ def _print_version(asked: bool) -> None:
     if not asked:
         return
     import abi
-    import simulators
-    import validation
 
+    packages = package_folders()
     typer.echo(f"abi-toolkit {abi.__version__}")
-    parents = set()
-    for package in (abi, simulators, validation):
-        folder = Path(str(package.__file__)).parent
-        parents.add(folder.parent)
-        typer.echo(f"  {package.__name__}: {folder}")
-    if len(parents) > 1:
-        typer.secho(
-            "warning: the packages do not share one parent folder; another distribution shadows "
-            "one of them. Install abi-toolkit in a fresh environment.",
-            err=True,
-            fg=typer.colors.YELLOW,
-        )
+    for name, folder in packages.items():
+        typer.echo(f"  {name}: {folder}")
+    if shadowed(packages):
+        typer.secho(f"warning: {SHADOWED}", err=True, fg=typer.colors.YELLOW)
     raise typer.Exit
 
 

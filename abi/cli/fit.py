@@ -20,6 +20,7 @@ from ..round_steps import Work
 from ..run_folder import RunFolder
 from ..sampler import run
 from ..summary import describe, summarise, write_rounds, write_samples
+from .ending import Json, print_json, resumable
 from .loading import load_array, load_instance
 
 _NUM_PRIOR = 10_000
@@ -55,10 +56,12 @@ def fit_command(
     timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    as_json: Json = False,
 ) -> None:
     """Infer the parameters of a simulator from one observation.
 
-    Example: abi fit --simulator simulators:MG1 --num-simulations 40000 --rounds 4 --out runs/queue
+    OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
+    posterior.safetensors, and one file a round to go on from.
     """
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
@@ -75,10 +78,19 @@ def fit_command(
         folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
     state = folder.last_state(plan, problem.x_o, None)
     given = None if simulations is None else load_store(simulations)
-    posterior = run(Work(problem, plan, None, folder, given), state, workers, timeout, progress)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}
-    _write(folder, posterior, problem, _exact(model), num_samples, asked)
+    with resumable("--resume"):
+        posterior = run(Work(problem, plan, None, folder, given), state, workers, timeout, progress)
+        samples = posterior.sample((num_samples,), seed=posterior.seed)
+        exact = _try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
+        summary = summarise(posterior, samples, exact, asked)
+        picture = _write(folder, posterior, problem, samples, exact, summary)
+    if as_json:
+        print_json(summary)
+        return
+    _print_table(samples, exact, posterior)
+    typer.echo(f"picture: {picture}")
 
 
 def _prior(model: Any, spec: str | None) -> Any:
@@ -99,27 +111,21 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     return observation
 
 
-def _exact(model: Any) -> Callable[[Tensor, int], Tensor] | None:
-    return getattr(model, "reference_posterior", None)
-
-
 def _write(
     folder: RunFolder,
     posterior: ABIPosterior,
     problem: Problem,
-    reference: Callable[[Tensor, int], Tensor] | None,
-    num_samples: int,
-    asked: dict[str, Any],
-) -> None:
-    """Leave samples, summary, rounds table and picture in the folder, and print the table."""
-    samples = posterior.sample((num_samples,), seed=posterior.seed)
-    exact = _try_exact(reference, posterior.x_o, num_samples)
+    samples: Tensor,
+    exact: Tensor | None,
+    summary: dict[str, Any],
+) -> Path:
+    """Leave posterior, samples, summary, rounds table and picture in the folder."""
     names = posterior.parameter_names
     posterior.save(folder.path / "posterior.safetensors")
     write_samples(samples, names, folder.path / "samples.csv")
     write_rounds(posterior, folder.path / "rounds.csv")
-    folder.write_json("summary.json", summarise(posterior, samples, exact, asked))
-    picture = plot_marginals(
+    folder.write_json("summary.json", summary)
+    return plot_marginals(
         samples,
         names,
         folder.path / "marginals.png",
@@ -128,8 +134,6 @@ def _write(
         support=problem.support,
         title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
     )
-    _print_table(samples, exact, posterior)
-    typer.echo(f"picture: {picture}")
 
 
 def _try_exact(
@@ -147,7 +151,8 @@ def _print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior)
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"posterior after {posterior.num_simulations:,} simulator calls")
+    title = f"posterior after {posterior.num_simulations:,} simulator calls"
+    table = Table(title=title, min_width=len(title))
     for column in (
         "parameter",
         "ABI mean ± sd",

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ..problem import as_prior
+from .ending import Json, print_json, resumable
 from .loading import load_instance
 
 
@@ -17,7 +19,10 @@ def simulate_command(
     out: Annotated[Path, typer.Option(help="The store: a folder, new or to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
     prior: Annotated[
-        str | None, typer.Option(help="module:object with sample((n,)); the task's own if omitted.")
+        str | None,
+        typer.Option(
+            help="module:object, sample((n,)) or a function of n; the task's own if omitted."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Simulations at a time.")] = 1,
@@ -34,6 +39,7 @@ def simulate_command(
     max_failure_fraction: Annotated[
         float, typer.Option(help="Stop when a larger share fails.")
     ] = 0.5,
+    as_json: Json = False,
 ) -> None:
     """Simulate from a prior into a folder that survives a kill; run again to go on.
 
@@ -47,16 +53,21 @@ def simulate_command(
     theta = _draw(_prior_of(function, prior), num_simulations, seed)
     if retry_failures and out.exists():
         forget_failures(out)
-    run = simulate(
-        FunctionSimulator(function, batched=False) if one_at_a_time else function,
-        theta,
-        workers=workers,
-        engine=engine,
-        timeout=timeout,
-        seed=child_seed(seed, 1),
-        store=out,
-        max_failure_fraction=max_failure_fraction,
-    )
+    with resumable():
+        run = simulate(
+            FunctionSimulator(function, batched=False) if one_at_a_time else function,
+            theta,
+            workers=workers,
+            engine=engine,
+            timeout=timeout,
+            seed=child_seed(seed, 1),
+            store=out,
+            max_failure_fraction=max_failure_fraction,
+        )
+    if as_json:
+        failures = [{"row": failure.index, "reason": failure.reason} for failure in run.failures]
+        print_json({"store": str(out), "simulations": len(run.x), "failures": failures})
+        return
     typer.echo(f"{out}: {len(run.x)} simulations, {len(run.failures)} failures")
     for failure in run.failures[:5]:
         typer.echo(f"  row {failure.index}: {failure.reason}")
@@ -64,7 +75,7 @@ def simulate_command(
 
 def _prior_of(function: Any, prior: str | None) -> Any:
     if prior is not None:
-        return load_instance(prior, "--prior")
+        return as_prior(load_instance(prior, "--prior"))
     if not hasattr(function, "prior"):
         raise ValueError("`--prior` must name the prior of a simulator that has none of its own.")
     return function.prior

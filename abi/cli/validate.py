@@ -10,9 +10,17 @@ import typer
 
 from simulators import load_store
 
+from .ending import Json, print_json
 from .loading import load_array, load_instance
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
+
+
+def _methods(incomplete: str) -> list[str]:
+    """Names of tests, for the shell's completion."""
+    from validation import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
 
 
 def validate_command(
@@ -39,18 +47,22 @@ def validate_command(
         Path | None, typer.Option("--x-o", help="Observations for the local tests, (p,) or (m, p)")
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="A test; repeat for several")
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            autocompletion=_methods,
+            help="A test, or several; all if omitted",
+        ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
     num_samples: Annotated[int, typer.Option(help="Draws of the posterior an observation")] = 200,
     seed: Annotated[int, typer.Option(help="Of everything random")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the results as JSON")] = None,
     plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake.
-
-    Example: abi validate --posterior mymodule:posterior --data joint.npz -m sbc -m colt
-    """
+    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake."""
     import validation
 
     q = _posterior(posterior, samples, layout)
@@ -67,7 +79,10 @@ def validate_command(
         seed=seed,
         progress=True,
     )
-    typer.echo(str(report))
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        typer.echo(str(report))
     if out is not None:
         out.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
     if plots is not None:

@@ -1,0 +1,121 @@
+"""``abi doctor``: is this installation sound? Versions, paths, threads, GPU, disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+
+from .ending import Json, print_json
+
+_NEEDED = (
+    "torch", "numpy", "scipy", "numba", "zuko", "POT", "scikit-learn", "sbi", "six",
+    "cloudpickle", "safetensors", "typer", "rich",
+)  # fmt: skip
+_OPTIONAL = {
+    "matplotlib": "pictures; pip install abi-toolkit[plots]",
+    "arviz": "posterior.to_arviz; pip install abi-toolkit[plots]",
+    "distributed": "runs on a dask cluster; pip install abi-toolkit[distributed]",
+}
+_LEAST_DISK_GIB = 1.0
+
+
+def doctor_command(as_json: Json = False) -> None:
+    """Look over the installation: versions, where the packages are, threads, GPU, free disk.
+
+    Exit status 1 if something is wrong; each line that says so says what to do.
+    """
+    found = examine()
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    raise typer.Exit(1 if found["problems"] else 0)
+
+
+def examine() -> dict[str, Any]:
+    """Everything the doctor looks at, with JSON's types; ``problems`` is empty if all is well."""
+    import abi
+
+    packages = package_folders()
+    versions = {name: _version(name) for name in (*_NEEDED, *_OPTIONAL)}
+    free = shutil.disk_usage(".").free / 2**30
+    problems = [
+        f"{name} is missing; install abi-toolkit again, in a fresh environment."
+        for name in _NEEDED
+        if versions[name] is None
+    ]
+    if shadowed(packages):
+        problems.append(SHADOWED)
+    if free < _LEAST_DISK_GIB:
+        problems.append(f"{free:.1f} GiB of disk are free here; a run needs about 1 GiB.")
+    return {
+        "abi-toolkit": abi.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: str(folder) for name, folder in packages.items()},
+        "versions": versions,
+        "threads": {
+            "cores": os.cpu_count(),
+            "torch": torch.get_num_threads(),
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+        },
+        "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "free_disk_gib": round(free, 1),
+        "problems": problems,
+    }
+
+
+SHADOWED = (
+    "the packages do not share one parent folder; another distribution shadows one of them. "
+    "Install abi-toolkit in a fresh environment."
+)
+
+
+def package_folders() -> dict[str, Path]:
+    """Where the three packages were imported from: others ship packages of these names."""
+    import abi
+    import simulators
+    import validation
+
+    return {
+        package.__name__: Path(str(package.__file__)).parent
+        for package in (abi, simulators, validation)
+    }
+
+
+def shadowed(packages: dict[str, Path]) -> bool:
+    """Whether the packages come from more than one place."""
+    return len({folder.parent for folder in packages.values()}) > 1
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _print(found: dict[str, Any]) -> None:
+    threads = found["threads"]
+    typer.echo(f"abi-toolkit {found['abi-toolkit']}, Python {found['python']}, {found['platform']}")
+    for name, folder in found["packages"].items():
+        typer.echo(f"  {name:<14} {folder}")
+    for name, number in found["versions"].items():
+        typer.echo(f"  {name:<14} {number or 'not installed: ' + _OPTIONAL.get(name, 'needed')}")
+    typer.echo(
+        f"threads: {threads['torch']} in torch, {threads['cores']} cores, "
+        f"OMP_NUM_THREADS {threads['OMP_NUM_THREADS'] or 'not set'}"
+    )
+    typer.echo(f"GPU: {', '.join(found['gpus']) or 'none that torch can use'}")
+    typer.echo(f"free disk here: {found['free_disk_gib']} GiB")
+    for problem in found["problems"]:
+        typer.secho(f"problem: {problem}", err=True, fg=typer.colors.RED)
+    if not found["problems"]:
+        typer.secho("all is well", fg=typer.colors.GREEN)

@@ -1,0 +1,58 @@
+"""How a command ends: exit status, JSON on request, and what to type after Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+EXIT_STATUS: Mapping[int, str] = {
+    0: "done; no test rejects, nothing is wrong",
+    1: "done, and the answer is no: a test rejects (validate), something is wrong (doctor)",
+    2: "a mistake in what was asked; one line says which",
+    3: "something broke; the traceback says where",
+    130: "interrupted by Ctrl-C; fit and simulate say how to go on",
+}
+"""What the exit status of every command means."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+"""The option that every command with a result has; progress goes to standard error."""
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print a result for programs."""
+    typer.echo(json.dumps(values, indent=1))
+
+
+def examples(*lines: tuple[str, str]) -> str:
+    """The end of a command's help: pairs of what is wanted and what to type."""
+    return "\n\n".join(["Examples:", *(f"# {what}\n\n{command}" for what, command in lines)])
+
+
+def exit_statuses() -> str:
+    """The exit statuses as the end of the application's help."""
+    return "\n\n".join(
+        ["Exit status:", *(f"{code}: {meaning}" for code, meaning in EXIT_STATUS.items())]
+    )
+
+
+@contextmanager
+def resumable(flag: str = "") -> Iterator[None]:
+    """Work that Ctrl-C leaves in a state to go on from, by the same words and ``flag``."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = ["abi", *sys.argv[1:]]
+        if flag and flag not in words:
+            words.append(flag)
+        typer.secho(
+            f"\nabi: interrupted; what was finished is kept. Go on with:\n{shlex.join(words)}",
+            err=True,
+            fg=typer.colors.YELLOW,
+        )
+        raise typer.Exit(130) from None
