@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .fit import fit_command
+from .report.command import report_command
 from .simulate import simulate_command
 from .validate import validate_command
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("fit")(fit_command)
+app.command("report")(report_command)
 app.command("simulate")(simulate_command)
 app.command("validate")(validate_command)
 
