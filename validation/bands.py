@@ -49,13 +49,13 @@ def binomial_band(
     counts = bins[:, :-1].cumsum(axis=1)
     # Tail probabilities of every count that can occur, looked up instead of computed 10^6 times.
     possible = np.arange(num_ranks + 1)[:, None]
-    below = binom.cdf(possible, num_ranks, levels)
-    above = binom.sf(possible - 1, num_ranks, levels)
+    below = np.asarray(binom.cdf(possible, num_ranks, levels))
+    above = np.asarray(binom.sf(possible - 1, num_ranks, levels))
     column = np.arange(len(levels))
     tails = np.minimum(below[counts, column], above[counts, column])
     gamma = float(np.quantile(2 * tails.min(axis=1), alpha, method="lower"))
-    low = binom.ppf(gamma / 2, num_ranks, levels) / num_ranks
-    high = binom.isf(gamma / 2, num_ranks, levels) / num_ranks
+    low = np.asarray(binom.ppf(gamma / 2, num_ranks, levels)) / num_ranks
+    high = np.asarray(binom.isf(gamma / 2, num_ranks, levels)) / num_ranks
     ends = np.zeros(1)
     grid = np.concatenate([ends, levels, ends + 1])
     return (

@@ -7,6 +7,7 @@ and says so to the browser in its content policy.
 
 from .blocks import (
     Block,
+    Cell,
     Choice,
     Code,
     Facts,
@@ -26,6 +27,7 @@ from .shell import render
 
 __all__ = [
     "Block",
+    "Cell",
     "Choice",
     "Code",
     "Facts",

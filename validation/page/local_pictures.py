@@ -28,9 +28,8 @@ def pp_figure(curves: Mapping[str, Any]) -> Figure:
     )
     with canvas(*SIZE) as (figure, axes):
         axes.fill_between(levels, low, high, color=LIGHT["band"], linewidth=0)
-        axes.step(
-            levels, (levels >= 0.5).astype(float), ":", color=LIGHT["muted"], where="post", linewidth=1.3
-        )  # fmt: skip
+        chance = (levels >= 0.5).astype(float)
+        axes.step(levels, chance, ":", color=LIGHT["muted"], where="post", linewidth=1.3)
         axes.plot(levels, observed, color=LIGHT["observed"], linewidth=1.8)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability of q")
         axes.set_ylabel("share of draws below")
@@ -59,7 +58,7 @@ def pp_figure(curves: Mapping[str, Any]) -> Figure:
 
 
 def coloured_pairs(draws: Mapping[str, Any], names: Sequence[str]) -> list[Figure]:
-    """q's draws at x_o, coloured by the predicted probability that p has more mass there."""
+    """Draws of q at x_o, coloured by the predicted probability that p has more mass there."""
     theta, probability = np.array(draws["theta"]), np.array(draws["probability"])
     # The parameters along which the probability changes most, judged by rank correlation or spread.
     telling = _telling(theta, probability)

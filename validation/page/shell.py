@@ -39,6 +39,7 @@ def render(page: Page) -> str:
     environment.filters["cell"] = number
     environment.filters["glyph"] = _glyph_paths
     environment.filters["readout"] = _readout
+    environment.globals["numeric"] = _numeric
     environment.globals["unique"] = lambda: f"u{next(counter)}"
     script, style = _asset("page.js"), _asset("page.css")
     return environment.get_template("page.html.j2").render(
@@ -49,6 +50,11 @@ def render(page: Page) -> str:
         script=Markup(script),  # noqa: S704
         script_hash=_hash(script),
     )
+
+
+def _numeric(value: object) -> bool:
+    """Whether a cell is set flush right."""
+    return isinstance(value, int | float) or (isinstance(value, str) and value.endswith("%"))
 
 
 def _asset(name: str) -> str:

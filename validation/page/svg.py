@@ -25,8 +25,8 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _ROLES = {colour: name for name, colour in LIGHT.items()}
 _DEFAULTS = {"stroke-linejoin", "font-family", "stroke-miterlimit", "font-weight", "font-style"}
-_STYLE = {
-    "svg.fonttype": "none",  # words stay words: they are found, read aloud, and set in the page's font
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # words stay words, in the page's font
     "text.parse_math": False,  # a parameter may be called $x$
     "font.size": 11.0,
     "axes.edgecolor": LIGHT["muted"],
@@ -104,7 +104,7 @@ def dots(axes: Axes, x: Any, y: Any, colour: str, size: float = 2.5, opacity: fl
                 linewidth=size,
                 capstyle="round",
                 alpha=opacity,
-            )  # fmt: skip
+            )
         )
 
 

@@ -1,4 +1,4 @@
-"""The section of each test: what it found, what chance would give, what it saw and could not see."""
+"""The section of each test: what it found, what chance would give, what it could not see."""
 
 from __future__ import annotations
 

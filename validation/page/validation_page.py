@@ -130,8 +130,8 @@ def _reach(data: Mapping[str, Any]) -> str:
         return "That is no proof of being right: small differences pass."
     width = _ks_width(int(pairs), data["alpha"])
     return (
-        f"That is no proof of being right: with {pairs:,} pairs, ranks whose distribution is off by "
-        f"less than about {number(width, 2)} pass a rank test."
+        f"That is no proof of being right: with {pairs:,} pairs, ranks whose distribution is off "
+        f"by less than about {number(width, 2)} pass a rank test."
     )
 
 

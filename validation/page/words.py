@@ -12,7 +12,7 @@ def number(value: object, digits: int = 4) -> str:
     >>> number(0.00123456), number(-12), number(40000), number(2.8e-7), number(None)
     ('0.001235', '−12', '40,000', '2.8e−7', '–')
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -20,8 +20,6 @@ def number(value: object, digits: int = 4) -> str:
         return f"{value:,}".replace("-", "−")
     if not isinstance(value, float):
         return str(value)
-    if not math.isfinite(value):
-        return "–"
     size = abs(value)
     if size and (size < 1e-4 or size >= 1e7):
         mantissa, _, exponent = f"{value:.{min(digits, 3) - 1}e}".partition("e")

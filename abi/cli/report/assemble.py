@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from validation import load_report
-from validation.page import Page, Section, Table, Verdict, render
+from validation.page import Cell, Page, Section, Table, Verdict, render
 from validation.page.validation_page import validation_sections, verdict_of
 from validation.page.words import number, plural
 
@@ -42,7 +42,8 @@ def write_page(
     """
     if out.suffix not in (".html", ".htm"):
         raise ValueError(f"`--out` must end in .html; got {out.name}.")
-    fits, tests = [], []
+    fits: list[Fit] = []
+    tests: list[tuple[str, dict[str, Any]]] = []
     for path in paths:
         if is_fit(path):
             record = read_fit(path, wanted)
@@ -154,7 +155,7 @@ def _comparison(fits: Sequence[Fit]) -> Table:
         for name in fits[0].record.posterior.parameter_names
         if all(name in fit.record.posterior.parameter_names for fit in fits)
     ][:_MOST_COMPARED]
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for fit in fits:
         posterior = fit.record.posterior
         cells = []

@@ -29,6 +29,12 @@ class Distance:
     """Smallest and largest ratio of standard deviations."""
     num_draws: int
 
+    @property
+    def far(self) -> bool:
+        """Whether a reader of intervals would be misled: by half an sd, or by half a width."""
+        low, high = self.ratios
+        return self.shift > 0.5 or low < 1 / 1.5 or high > 1.5 or self.accuracy > 0.8
+
 
 def distance_to_exact(
     record: FitRecord, marginals: Sequence[Marginal], seed: int

@@ -95,12 +95,14 @@ def fit_verdict(fit: Fit) -> Verdict:
             "intervals are right: no test has compared the posterior with the truth."
         )
         if fit.distance is not None:
-            words += (
-                " At this one x_o the exact posterior is known, and the two are compared below."
+            far = fit.distance.far
+            headline += ", and off the exact posterior" if far else ""
+            words += " At this one x_o the exact posterior is known, and " + (
+                "this one differs from it visibly." if far else "this one is close to it."
             )
     step = Code(
         validation_code(record),
-        "To validate it, in two lines (each of the 100 pairs costs a fit; then give "
+        "To validate the method behind it, in two lines (the price is 100 fits; then give "
         "validation.json to abi report as well):",
     )
     return Verdict("untested", headline, words, fit_evidence(fit), step)

@@ -119,10 +119,12 @@ def _diagonal(m: Marginal, span: Ends) -> Figure:
         axes.plot(grid, density, color=LIGHT["posterior"], linewidth=1.4)
         if m.prior is not None:
             axes.plot(*curve(m.prior, span, m.ends, num=60), color=LIGHT["prior"], linewidth=1.1)
+        top = float(density.max())
         if m.exact is not None:
-            axes.plot(*curve(m.exact, span, m.ends, num=80), "--", color=LIGHT["reference"],
-                      linewidth=1.1)  # fmt: skip
-        _bare(axes, span, (0.0, max(1.12 * float(density.max()), 1e-30)))
+            grid, density = curve(m.exact, span, m.ends, num=80)
+            top = max(top, float(density.max()))
+            axes.plot(grid, density, "--", color=LIGHT["reference"], linewidth=1.1)
+        _bare(axes, span, (0.0, max(1.12 * top, 1e-30)))
         for side in ("left", "top", "right"):
             axes.spines[side].set_visible(False)
         svg = inline_svg(figure)

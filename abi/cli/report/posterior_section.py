@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from validation.page import Block, Figure, Figures, Glyph, Readout, Section, Series, Table, Text
+from validation.page import (
+    Block,
+    Cell,
+    Figure,
+    Figures,
+    Glyph,
+    Readout,
+    Section,
+    Series,
+    Table,
+    Text,
+)
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
 from validation.page.words import number
@@ -100,10 +112,18 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
     columns = ["parameter", "density", "mean", "sd", "5%", "median", "95%"]
     columns += ["contraction"] if with_prior else []
     columns += ["mean − exact, in sds", "sd ÷ exact"] if with_exact else []
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for m in marginals:
         low, median, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.5, 0.95]))
-        row = [m.name, _glyph(m), float(m.draws.mean()), float(m.draws.std()), low, median, high]
+        row: list[Cell] = [
+            m.name,
+            _glyph(m),
+            float(m.draws.mean()),
+            float(m.draws.std()),
+            low,
+            median,
+            high,
+        ]
         row += [_rounded(m.contraction)] if with_prior else []
         row += [_rounded(m.shift), _rounded(m.width_ratio)] if with_exact else []
         rows.append(tuple(row))
@@ -129,8 +149,8 @@ def marginal_figure(m: Marginal) -> Figure:
     low, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.95]))
     inside = (grid >= low) & (grid <= high)
     with canvas(*_SIZE) as (figure, axes):
-        axes.fill_between(grid, density, where=inside.tolist(), color=LIGHT["posterior"], alpha=0.28,
-                          linewidth=0)  # fmt: skip
+        shade: dict[str, Any] = {"color": LIGHT["posterior"], "alpha": 0.28, "linewidth": 0}
+        axes.fill_between(grid, density, where=inside.tolist(), **shade)
         if m.prior is not None:
             axes.plot(*curve(m.prior, m.span, m.ends), color=LIGHT["prior"], linewidth=1.6)
         axes.plot(grid, density, color=LIGHT["posterior"], linewidth=2)

@@ -20,7 +20,7 @@ from validation.page.words import number, plural
 from .density import Array
 from .sources import FitRecord
 
-_SIZE = (640, 250)
+_SIZE = (540, 230)
 _MOST_VALUES = 2_000
 _NUM_FURTHEST = 8
 
@@ -40,7 +40,7 @@ class Predictive:
         """For each value of x_o, the smaller share of simulations on one of its sides, (p,)."""
         below = (self.x < self.x_o).mean(axis=0)
         above = (self.x > self.x_o).mean(axis=0)
-        return np.minimum(1.0 - below, 1.0 - above)
+        return np.asarray(np.minimum(1.0 - below, 1.0 - above))
 
     @property
     def covered(self) -> float:

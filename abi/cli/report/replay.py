@@ -51,7 +51,8 @@ def fit_code(record: FitRecord) -> str:
     rounds = len(posterior.rounds) if plan is None else plan.num_rounds
     calls = posterior.num_simulations if plan is None else plan.num_simulations
     imports, setup = _problem(record)
-    lines = ["import abi", "import torch", *imports, "", *setup, _observation(record), ""]
+    more, x_o = _observation(record)
+    lines = [*sorted({"import abi", *imports, *more}), "", *setup, x_o, ""]
     words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
     words += [f"seed={posterior.seed}", *_config(posterior.config)]
     names = tuple(posterior.parameter_names)
@@ -66,13 +67,15 @@ def validation_code(record: FitRecord) -> str:
     plan, posterior = record.plan, record.posterior
     calls = posterior.num_simulations if plan is None else plan.num_simulations
     rounds = len(posterior.rounds) if plan is None else plan.num_rounds
-    task = "simulator"
+    task, setup = "simulator", ""
     if record.simulator is None or not hasattr(record.simulator, "prior"):
-        task = "simulators.from_function(simulator, prior, batched=True)"
+        task = "task"
+        setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
+    words = f"num_simulations={calls}" + ("" if rounds == 2 else f", num_rounds={rounds}")
     return (
-        "q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, seed=seed, "
-        f"num_simulations={calls}, num_rounds={rounds}, progress=False))\n"
-        f"validation.validate(q, *simulators.sample_joint({task}, 100, seed=1), "
+        f"{setup}"
+        f"q = validation.PerObservation(lambda x: abi.fit(prior, simulator, x, {words}))\n"
+        f"validation.validate(q, *simulators.sample_joint({task}, 100), "
         '["sbc", "c2st"]).save("validation.json")'
     )
 
@@ -103,17 +106,16 @@ def _import(found: dict[str, Any]) -> tuple[str, str]:
     return f"from {module} import {first}", f"{path}({words})"
 
 
-def _observation(record: FitRecord) -> str:
+def _observation(record: FitRecord) -> tuple[list[str], str]:
+    """Import lines, and the line that defines x_o."""
     x_o = record.posterior.x_o
     if len(x_o) <= _LONGEST_OBSERVATION:
         values = pformat(x_o.tolist(), width=92, compact=True)
-        return f"x_o = torch.tensor({values})\n"
+        return ["import torch"], f"x_o = torch.tensor({values})"
     if record.plan is None:
-        return f"x_o = abi.load({record.name!r}).x_o\n"
-    return (
-        "from safetensors.torch import load_file\n\n"
-        f'x_o = load_file({record.name + "/request.safetensors"!r})["x_o"]\n'
-    )
+        return [], f"x_o = abi.load({record.name!r}).x_o"
+    file = f"{record.name}/request.safetensors"
+    return ["from safetensors.torch import load_file"], f'x_o = load_file({file!r})["x_o"]'
 
 
 def _config(config: ABIConfig) -> list[str]:

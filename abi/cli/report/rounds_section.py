@@ -60,9 +60,9 @@ def _table(rounds: Sequence[RoundRecord]) -> Table:
         )
         for r in rounds
     )
-    columns = ("round", "tolerance", "calls", "failures", "proposed", "dropped", "pairs")
-    columns += ("accepted", "network loss", "generator loss", "seconds")
-    return Table("What each round did", columns, rows)
+    columns = "round, tolerance, calls, failures, proposed, dropped, pairs, accepted, network loss"
+    names = (*columns.split(", "), "generator loss", "seconds")
+    return Table("What each round did", names, rows)
 
 
 def _line(

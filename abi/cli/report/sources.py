@@ -23,6 +23,7 @@ from ...storage import load
 from ...support import Support
 
 _POSTERIOR = "posterior.safetensors"
+_MOST_EXACT = 4_000  # exact draws may come from a chain, and a picture needs no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +190,8 @@ def _exact(simulator: Any, posterior: ABIPosterior, wanted: Wanted) -> Tensor | 
     if reference is None:
         return None
     try:
-        draws: Tensor = reference(posterior.x_o, wanted.num_samples, child_seed(wanted.seed, 2))
+        num = min(wanted.num_samples, _MOST_EXACT)
+        draws: Tensor = reference(posterior.x_o, num, child_seed(wanted.seed, 2))
     except NotImplementedError:
         return None
     return draws
