@@ -48,13 +48,20 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def canvas(width: int, height: int) -> Iterator[tuple[Figure, Axes]]:
-    """A figure of width x height CSS pixels with one axes, in the page's style."""
+def canvas(width: int, height: int, bare: bool = False) -> Iterator[tuple[Figure, Axes]]:
+    """A figure of width x height CSS pixels with one axes, in the page's style.
+
+    A ``bare`` one has no room for ticks and labels: the axes are the picture.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(_STYLE):
-        figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+        if bare:
+            yield figure, figure.add_axes((0.01, 0.01, 0.98, 0.98))
+            return
+        figure.set_layout_engine("constrained")
         figure.get_layout_engine().set(w_pad=3 / 72, h_pad=3 / 72)  # type: ignore[union-attr,call-arg]
         yield figure, figure.add_subplot()
 

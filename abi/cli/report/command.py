@@ -31,7 +31,12 @@ def report_command(
         list[str] | None,
         typer.Option(help="A parameter to draw in full; repeat for several."),
     ] = None,
-    num_samples: Annotated[int, typer.Option(min=100, help="Posterior draws.")] = 10_000,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(
+            min=100, help="Posterior draws; 10,000 when omitted, 2,000 for 100 parameters."
+        ),
+    ] = None,
     num_predictive: Annotated[
         int, typer.Option(min=0, help="Simulations at posterior draws; 0 for none.")
     ] = 200,

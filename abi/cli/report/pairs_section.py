@@ -72,8 +72,7 @@ def _pair(across: Marginal, up: Marginal, spans: tuple[Ends, Ends]) -> Figure:
     """Contours of one pair."""
     correlation = _correlation(across, up)
     grids = [np.linspace(*span, 49)[:-1] + (span[1] - span[0]) / 96 for span in spans]
-    with canvas(_SIDE, _SIDE) as (figure, axes):
-        figure.get_layout_engine().set(w_pad=0, h_pad=0)  # type: ignore[union-attr,call-arg]
+    with canvas(_SIDE, _SIDE, bare=True) as (figure, axes):
         density = surface(across.draws, up.draws, spans)
         half, most = levels_of_mass(density, _SHARES)
         if most < half < density.max():
@@ -112,8 +111,7 @@ def _prior_contour(axes: object, across: Marginal, up: Marginal) -> None:
 
 
 def _diagonal(m: Marginal, span: Ends) -> Figure:
-    with canvas(_SIDE, _SIDE) as (figure, axes):
-        figure.get_layout_engine().set(w_pad=0, h_pad=0)  # type: ignore[union-attr,call-arg]
+    with canvas(_SIDE, _SIDE, bare=True) as (figure, axes):
         grid, density = curve(m.draws, span, m.ends, num=80)
         axes.fill_between(grid, density, color=LIGHT["posterior"], alpha=0.28, linewidth=0)
         axes.plot(grid, density, color=LIGHT["posterior"], linewidth=1.4)

@@ -23,7 +23,10 @@ from ...storage import load
 from ...support import Support
 
 _POSTERIOR = "posterior.safetensors"
-_MOST_EXACT = 4_000  # exact draws may come from a chain, and a picture needs no more
+_NUM_PRIOR = 10_000
+_NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
+_MOST_DRAWS, _MOST_VALUES = 10_000, 200_000
+_BATCH = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,8 @@ class FitRecord:
 class Wanted:
     """What to draw for a report, and what to use in place of what a run recorded."""
 
-    num_samples: int = 10_000
+    num_samples: int | None = None
+    """Draws of the posterior; None for ten thousand, or fewer where parameters are many."""
     seed: int = 0
     prior: Any = None
     simulator: Any = None
@@ -83,7 +87,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
     return FitRecord(
         name=str(path),
         posterior=posterior,
-        samples=posterior.sample((wanted.num_samples,), seed=seed),
+        samples=_draws(posterior, wanted.num_samples, seed),
         prior=draws,
         exact=exact,
         support=support,
@@ -124,6 +128,16 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
     return posterior, plan, origin
 
 
+def _draws(posterior: ABIPosterior, num_samples: int | None, seed: int) -> Tensor:
+    """Draws (n, d), in batches: an autoregressive flow holds d passes of all rows at once."""
+    dim = posterior.theta_dim
+    num = num_samples or min(_MOST_DRAWS, max(1_000, _MOST_VALUES // dim))
+    size = max(100, _BATCH // dim)
+    sizes = [min(size, num - start) for start in range(0, num, size)]
+    parts = [posterior.sample((n,), seed=child_seed(seed, i)) for i, n in enumerate(sizes)]
+    return torch.cat(parts)
+
+
 def _prior_and_simulator(
     origin: dict[str, Any] | None, wanted: Wanted, notes: list[str]
 ) -> tuple[Any, Any]:
@@ -161,7 +175,7 @@ def _prior_draws(
 ) -> Tensor | None:
     sampler = prior if hasattr(prior, "sample") else _Function(prior)
     try:
-        draws = sample_prior(sampler, wanted.num_samples, child_seed(wanted.seed, 1))
+        draws = sample_prior(sampler, _NUM_PRIOR, child_seed(wanted.seed, 1))
     except Exception as error:
         notes.append(f"The prior could not be sampled: {str(error).splitlines()[0]}")
         return None
@@ -190,8 +204,7 @@ def _exact(simulator: Any, posterior: ABIPosterior, wanted: Wanted) -> Tensor | 
     if reference is None:
         return None
     try:
-        num = min(wanted.num_samples, _MOST_EXACT)
-        draws: Tensor = reference(posterior.x_o, num, child_seed(wanted.seed, 2))
+        draws: Tensor = reference(posterior.x_o, _NUM_EXACT, child_seed(wanted.seed, 2))
     except NotImplementedError:
         return None
     return draws
