@@ -68,8 +68,8 @@ def test_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, key
     """One test with its pictures."""
     verdict = "rejects" if row["rejected"] else "does not reject"
     text = (
-        f"Statistic {number(float(row['statistic']))}, {p_words(row['p_value'])}, "
-        f"{p_words(row['p_value_adjusted'])} after adjustment: {verdict}. "
+        f"Statistic {number(float(row['statistic']))}, {p_words(row['p_value'])} (adjusted "
+        f"{p_words(row['p_value_adjusted'])}): {verdict}. "
         f"It sees {row['sees']}. It cannot see {row['blind_to']}."
     )
     blocks: list[Block] = [Text(text)]

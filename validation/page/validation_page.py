@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
@@ -16,22 +17,26 @@ _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd"})
 
 def validation_page(data: Mapping[str, Any], title: str) -> Page:
     """The page of one saved report alone."""
+    return Page(
+        title=title,
+        subtitle="May this posterior be trusted?",
+        verdict=verdict_of(data),
+        facts=validation_facts(data),
+        sections=validation_sections(data),
+        made_by=f"abi-toolkit {data['versions'].get('abi-toolkit', '')}".strip(),
+    )
+
+
+def validation_facts(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The numbers at the top."""
     asked = data["asked"]
     pairs = asked.get("num_pairs")
-    facts = [
+    return (
         ("tests run", str(len(data["results"]))),
         ("tests that reject", str(len(data["rejected"]))),
         ("level over all", f"{data['alpha']:g}"),
         ("joint pairs", "not recorded" if pairs is None else number(pairs)),
         ("seed", str(data["seed"])),
-    ]
-    return Page(
-        title=title,
-        subtitle="May this posterior be trusted?",
-        verdict=verdict_of(data),
-        facts=tuple(facts),
-        sections=validation_sections(data),
-        made_by=f"abi-toolkit {data['versions'].get('abi-toolkit', '')}".strip(),
     )
 
 
@@ -49,9 +54,10 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
         )
         headline = f"Rejected by {len(rejected)} of {plural(len(results), 'test')}"
         return Verdict("rejected", headline, words, tuple(lines))
+    none = "None of the tests finds a" if len(results) > 1 else "The one test finds no"
     words = (
-        f"None of {plural(len(results), 'test')} finds a difference from the true posterior, at "
-        f"level {data['alpha']:g} over all of them. {_reach(data)}"
+        f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
+        f"{_reach(data)}"
     )
     step = None
     if {row["method"] for row in results} <= _PRIOR_PASSES:
@@ -138,15 +144,16 @@ def _reach(data: Mapping[str, Any]) -> str:
 def _repeat(data: Mapping[str, Any]) -> tuple[Block, ...]:
     asked = data["asked"]
     methods = [row["method"] for row in data["results"]]
-    words = [f"seed={data['seed']}", f"alpha={data['alpha']:g}"]
+    words = [f"alpha={data['alpha']:g}", f"seed={data['seed']}"]
     if asked.get("num_samples"):
         words.insert(0, f"num_samples={asked['num_samples']}")
-    middle = ", x_o" if asked.get("x_o") else ""
+    listed = fill(_quoted(methods), 84, initial_indent="    ", subsequent_indent="     ")
+    observed = "    x_o,\n" if asked.get("x_o") else ""
     code = (
         "import validation\n\n"
         f"# q: the posterior under test; theta, x: the {asked.get('num_pairs', '')} joint pairs\n"
-        f"report = validation.validate(q, theta, x, {_quoted(methods)}{middle},\n"
-        f"                             {', '.join(words)})\n"
+        f"report = validation.validate(\n    q, theta, x,\n{listed},\n{observed}"
+        f"    {', '.join(words)},\n)\n"
         'report.save("validation.html")'
     )
     versions = tuple((name, str(value)) for name, value in data["versions"].items())

@@ -26,8 +26,19 @@ def number(value: object, digits: int = 4) -> str:
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
         return f"{mantissa}e{int(exponent)}".replace("-", "−")
     places = max(0, digits - 1 - (math.floor(math.log10(size)) if size else 0))
-    text = f"{value:,.{places}f}"
+    text = f"{value:,.{places}f}" if value else "0"
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def beside(value: float, spread: float, digits: int = 3) -> float:
+    """``value`` rounded to the places in which ``spread`` has ``digits`` significant digits.
+
+    >>> beside(3.14159, 0.0271), beside(-12345.6, 800.0)
+    (3.1416, -12346.0)
+    """
+    if not spread or not math.isfinite(spread):
+        return value
+    return round(value, digits - 1 - math.floor(math.log10(abs(spread))))
 
 
 def listing(words: Sequence[str], last: str = "and") -> str:

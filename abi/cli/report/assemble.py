@@ -8,7 +8,7 @@ from typing import Any
 
 from validation import load_report
 from validation.page import Cell, Page, Section, Table, Verdict, render
-from validation.page.validation_page import validation_sections, verdict_of
+from validation.page.validation_page import validation_facts, validation_sections, verdict_of
 from validation.page.words import number, plural
 
 from ... import __version__
@@ -56,6 +56,7 @@ def write_page(
         raise ValueError(
             f"`--parameter` must be one of {', '.join(sorted(known))}; got {unknown[0]}."
         )
+    _require_same_problem(fits, tests)
     page = page_of(fits, _named(tests, fits), title, parameters)
     write_bytes(out, render(page).encode())
 
@@ -79,17 +80,20 @@ def page_of(
         else:
             sections += inner
     for number_, (name, data) in enumerate(tests, 1):
-        inner = validation_sections(data, f"v{number_}-")
+        inner = validation_sections(data, f"v{number_}-" if len(tests) > 1 else "")
         if len(tests) > 1:
             sections.append(Section(f"v{number_}", f"Validation {name}", (), inner))
         else:
             sections += inner
-    names = [fit.record.name for fit in fits] + [name for name, _ in tests]
+    names = [Path(fit.record.name).name for fit in fits] + [Path(name).name for name, _ in tests]
+    facts = fit_facts(fits[0]) if len(fits) == 1 else ()
+    if not fits and len(tests) == 1:
+        facts = validation_facts(tests[0][1])
     return Page(
         title=title or _title(fits),
         subtitle=", ".join(names),
         verdict=_verdict(fits, tests),
-        facts=fit_facts(fits[0]) if len(fits) == 1 else (),
+        facts=facts,
         sections=tuple(sections),
         made_by=f"abi-toolkit {__version__}",
     )
@@ -131,6 +135,21 @@ def _verdict(fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]
     if unfinished and worst.tone != "rejected":
         return fit_verdict(unfinished[0])
     return Verdict(worst.tone, worst.headline, words, tuple(lines), worst.next_step)
+
+
+def _require_same_problem(
+    fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Refuse a validation that cannot be of any of the fits."""
+    widths = {len(fit.record.posterior.parameter_names) for fit in fits}
+    for name, data in tests:
+        width = data["asked"].get("theta_dim")
+        if widths and width is not None and width not in widths:
+            raise ValueError(
+                f"`paths`: {name} is the validation of a posterior of {width} parameters, and no "
+                f"fit given here has so many ({', '.join(map(str, sorted(widths)))}). Make a page "
+                "of its own for it."
+            )
 
 
 def _named(

@@ -1,8 +1,8 @@
 """Densities of draws on even grids: binned, then smoothed, folded back at the ends of a support.
 
 A binned kernel estimate costs the grid, not the draws: ten thousand draws of a hundred parameters
-take milliseconds. The width is Silverman's, ``0.9 min(sd, iqr / 1.34) n^(-1/5)`` in one dimension
-and ``n^(-1/6)`` in two.
+take milliseconds. The width is Silverman's, ``0.9 min(sd, iqr / 1.34) n^(-1/5)``, and in two
+dimensions Scott's, ``min(sd, iqr / 1.34) n^(-1/6)`` along each axis.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def curve(draws: Array, span: Ends, ends: Ends, num: int = 120) -> tuple[Array, 
     """
     from scipy.ndimage import gaussian_filter1d
 
-    width = _width(draws, -1 / 5)
+    width = 0.9 * _width(draws, -1 / 5)
     # Bins fine enough for the kernel, and a frame around the view so that no mass is cut off.
     step = min(width / 4, (span[1] - span[0]) / num)
     low = span[0] if span[0] == ends[0] else span[0] - 4 * width
@@ -72,7 +72,7 @@ def _width(draws: Array, power: float) -> float:
     quartiles = np.quantile(draws, [0.25, 0.75])
     spread = [float(draws.std()), float(quartiles[1] - quartiles[0]) / 1.34]
     return (
-        0.9 * min(value for value in [*spread, np.inf] if value > 0) * len(draws) ** power
+        min(value for value in [*spread, np.inf] if value > 0) * len(draws) ** power
         if max(spread) > 0
         else 1e-6 + 1e-3 * abs(float(draws[0]))
     )

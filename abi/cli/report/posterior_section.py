@@ -22,7 +22,7 @@ from validation.page import (
 )
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
-from validation.page.words import number
+from validation.page.words import beside, number
 
 from .density import Array, Ends, curve, view
 from .pairs_section import pairs_block
@@ -42,6 +42,20 @@ class Marginal:
     exact: Array | None
     ends: Ends
     span: Ends
+
+    @property
+    def mean(self) -> float:
+        """Of the draws."""
+        return float(self.draws.mean())
+
+    @property
+    def sd(self) -> float:
+        """Of the draws."""
+        return float(self.draws.std())
+
+    def near(self, value: float) -> float:
+        """A value of this parameter, rounded as its spread allows."""
+        return beside(float(value), self.sd)
 
     @property
     def contraction(self) -> float | None:
@@ -113,24 +127,18 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
     columns += ["contraction"] if with_prior else []
     columns += ["mean − exact, in sds", "sd ÷ exact"] if with_exact else []
     rows: list[tuple[Cell, ...]] = []
-    for m in marginals:
-        low, median, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.5, 0.95]))
-        row: list[Cell] = [
-            m.name,
-            _glyph(m),
-            float(m.draws.mean()),
-            float(m.draws.std()),
-            low,
-            median,
-            high,
-        ]
+    many = len(marginals) > _MOST_PICTURES
+    for m in _ordered(marginals) if many else marginals:
+        low, median, high = (m.near(v) for v in np.quantile(m.draws, [0.05, 0.5, 0.95]))
+        row: list[Cell] = [m.name, _glyph(m), m.near(m.mean), m.near(m.sd), low, median, high]
         row += [_rounded(m.contraction)] if with_prior else []
         row += [_rounded(m.shift), _rounded(m.width_ratio)] if with_exact else []
         rows.append(tuple(row))
     caption = f"Each parameter, from {num_samples:,} draws of the posterior"
     if with_prior:
         caption += "; contraction is 1 − the ratio of posterior to prior variance"
-    many = len(marginals) > _MOST_PICTURES
+    if many and with_prior:
+        caption += "; the parameters that x_o says most about come first"
     return Table(caption, tuple(columns), tuple(rows), sortable=len(rows) > 1, filterable=many)
 
 
@@ -168,8 +176,8 @@ def marginal_figure(m: Marginal) -> Figure:
     return Figure(
         svg,
         alt=_alt(m, low, high),
-        caption=f"{number(float(m.draws.mean()))} ± {number(float(m.draws.std()), 2)}, "
-        f"90% in {number(low, 3)} to {number(high, 3)}",
+        caption=f"{number(beside(m.mean, m.sd, 2))} ± {number(m.sd, 2)}, 90% in "
+        f"{number(m.near(low))} to {number(m.near(high))}",
         title=m.name,
         readout=Readout(
             m.name, left, right, *m.span, (Series("below:", below.tolist(), percent=True),)
@@ -179,8 +187,8 @@ def marginal_figure(m: Marginal) -> Figure:
 
 def _alt(m: Marginal, low: float, high: float) -> str:
     text = (
-        f"Density of {m.name}: mean {number(float(m.draws.mean()))}, standard deviation "
-        f"{number(float(m.draws.std()), 3)}, 90% between {number(low)} and {number(high)}."
+        f"Density of {m.name}: mean {number(m.near(m.mean))}, standard deviation "
+        f"{number(m.sd, 3)}, 90% between {number(m.near(low))} and {number(m.near(high))}."
     )
     if m.prior is not None:
         text += (
@@ -207,6 +215,11 @@ def _glyph(m: Marginal) -> Glyph:
         behind,
         f"Density of {m.name} between {number(m.span[0], 3)} and {number(m.span[1], 3)}",
     )
+
+
+def _ordered(marginals: Sequence[Marginal]) -> list[Marginal]:
+    """Those that x_o says most about first."""
+    return sorted(marginals, key=lambda m: -(m.contraction or 0.0))
 
 
 def _rounded(value: float | None) -> float | None:

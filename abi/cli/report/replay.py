@@ -54,7 +54,11 @@ def fit_code(record: FitRecord) -> str:
     more, x_o = _observation(record)
     lines = [*sorted({"import abi", *imports, *more}), "", *setup, x_o, ""]
     words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
-    words += [f"seed={posterior.seed}", *_config(posterior.config)]
+    words.append(f"seed={posterior.seed}")
+    config = _config(posterior.config)
+    if config:
+        setup.append(f"config = {config}")
+        words.append("config=config")
     names = tuple(posterior.parameter_names)
     if _own_names(record) != names:
         words.append(f"parameter_names={list(names)!r}")
@@ -72,6 +76,7 @@ def validation_code(record: FitRecord) -> str:
         task = "task"
         setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
     words = f"num_simulations={calls}" + ("" if rounds == 2 else f", num_rounds={rounds}")
+    words += ", config=config" if _config(posterior.config) else ""
     return (
         f"{setup}"
         f"q = validation.PerObservation(lambda x: abi.fit(prior, simulator, x, {words}))\n"
@@ -118,12 +123,13 @@ def _observation(record: FitRecord) -> tuple[list[str], str]:
     return ["from safetensors.torch import load_file"], f'x_o = load_file({file!r})["x_o"]'
 
 
-def _config(config: ABIConfig) -> list[str]:
+def _config(config: ABIConfig) -> str:
+    """The constants as Python, empty for the defaults."""
     if config == ABIConfig():
-        return []
+        return ""
     if config == ABIConfig.paper():
-        return ["config=abi.ABIConfig.paper()"]
-    return [f"config=abi.ABIConfig.from_dict({config.to_dict()!r})"]
+        return "abi.ABIConfig.paper()"
+    return f"abi.ABIConfig.from_dict({pformat(config.to_dict(), width=88, sort_dicts=False)})"
 
 
 def _own_names(record: FitRecord) -> tuple[str, ...] | None:
