@@ -128,10 +128,10 @@ def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
     )
 
 
-def page_for(record: FitRecord) -> str:
+def page_for(record: FitRecord, num_predictive: int = 0) -> str:
     from abi.cli.report.assemble import page_of
 
-    return render(page_of([prepare(record, 0, 0, "fit1")], [], None, ()))
+    return render(page_of([prepare(record, num_predictive, 0, "fit1")], [], None, ()))
 
 
 def test_a_fit_alone_is_never_called_right(run_dir: Path, page: str) -> None:
@@ -231,7 +231,7 @@ def test_a_simulator_that_cannot_be_imported_costs_one_line(
     assert record.simulator is None
     assert record.prior is not None
     assert any("The simulator could not be imported again" in note for note in record.notes)
-    text = Outline(page_for(record)).text
+    text = Outline(page_for(record, num_predictive=20)).text
     assert "Not simulated: the simulator is not at hand" in text
 
 

@@ -52,13 +52,13 @@ def fit_code(record: FitRecord) -> str:
     calls = posterior.num_simulations if plan is None else plan.num_simulations
     imports, setup = _problem(record)
     more, x_o = _observation(record)
-    lines = [*sorted({"import abi", *imports, *more}), "", *setup, x_o, ""]
     words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
     words.append(f"seed={posterior.seed}")
     config = _config(posterior.config)
     if config:
         setup.append(f"config = {config}")
         words.append("config=config")
+    lines = [*sorted({"import abi", *imports, *more}), "", *setup, x_o, ""]
     names = tuple(posterior.parameter_names)
     if _own_names(record) != names:
         words.append(f"parameter_names={list(names)!r}")
