@@ -245,6 +245,18 @@ def test_a_folder_cannot_make_a_report_call_what_it_likes(run_dir: Path, tmp_pat
     assert not target.exists()
 
 
+def test_a_slow_simulator_is_not_run_unasked() -> None:
+    from abi.cli.report.predictive_section import predict
+
+    record = replace(stub(2), simulator=lambda theta: theta.repeat(1, 2)[:, :3])
+    slow = tuple(replace(r, seconds=3_000.0) for r in record.posterior.rounds)
+    slowly = replace(record, posterior=replace(record.posterior, rounds=slow))
+    assert "a call took 30 seconds in the fit" in predict(slowly, None, 0)  # type: ignore[operator]
+    found = predict(record, None, 0)
+    assert not isinstance(found, str)
+    assert len(found.x) == 200
+
+
 def test_an_unfinished_run_is_called_unfinished(run_dir: Path, tmp_path: Path) -> None:
     for name in ("request.safetensors", "round_01.safetensors"):
         (tmp_path / name).write_bytes((run_dir / name).read_bytes())

@@ -189,6 +189,17 @@ def test_colours_follow_the_system_and_the_button(browser: Any, pages: dict[str,
     assert browser.execute_script(ground) == dark[0]
 
 
+def test_code_can_be_taken_along(browser: Any, pages: dict[str, Path]) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    open_page(browser, pages["both"])
+    button = browser.find_element(By.CSS_SELECTOR, "button.copy")
+    button.click()
+    WebDriverWait(browser, 5).until(lambda _: button.text.split(":")[0] in ("Copied", "Selected"))
+    assert browser.get_log("browser") == []
+
+
 def test_the_keyboard_reaches_the_content_first(browser: Any, pages: dict[str, Path]) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys

@@ -43,21 +43,31 @@ def evidence_of(result: ValidationResult, x: Tensor) -> dict[str, Any]:
             "x_o": _plain(details["x_o"][0]),
         }
     if "localize" in details:
-        ball = details["localize"](x)
-        rows = slice(None, _NUM_DRAWS)
-        found["ball"] = {
-            "theta": _plain(ball.samples[rows]),
-            "inside": (ball.distances[rows] <= ball.radius).tolist(),
-            "point": _plain(ball.point),
-            "q_mass": ball.q_mass,
-            "p_mass": ball.p_mass,
-        }
+        found |= _ball(details["localize"], x)
     if "coverage" in details:
         found["coverage"] = {
             "levels": _plain(details["levels"]),
             "curves": _plain(details["coverage"]),
         }
     return found
+
+
+def _ball(localize: Any, x: Tensor) -> dict[str, Any]:
+    """CoLT's localisation at x, where the posterior can be sampled there."""
+    try:
+        ball = localize(x)
+    except (ValueError, NotImplementedError):  # stored samples know their own observations only
+        return {}
+    rows = slice(None, _NUM_DRAWS)
+    return {
+        "ball": {
+            "theta": _plain(ball.samples[rows]),
+            "inside": (ball.distances[rows] <= ball.radius).tolist(),
+            "point": _plain(ball.point),
+            "q_mass": ball.q_mass,
+            "p_mass": ball.p_mass,
+        }
+    }
 
 
 def _rank_curves(ranks: Tensor) -> dict[str, Any]:

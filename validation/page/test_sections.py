@@ -113,7 +113,7 @@ def _null_picture(row: Mapping[str, Any]) -> Figure | None:
     if method in _KS and ranks is not None:
         curves, num = len(ranks["gaps"]), int(ranks["num_ranks"])
         words = f"the law of the Kolmogorov–Smirnov distance of {num} uniform ranks"
-        words += f", largest of {curves} independent curves" if curves > 1 else ""
+        words += f", the largest of {curves} as if independent" if curves > 1 else ""
         return null_figure(statistic, None, ks_law(num, curves), words)
     details = row.get("details", {})
     if method == "c2st" and "num_called_p" in details:

@@ -33,7 +33,7 @@ def write_page(
     title: str | None,
     parameters: tuple[str, ...],
     wanted: Wanted,
-    num_predictive: int,
+    num_predictive: int | None,
 ) -> None:
     """Read the paths and write their page.
 

@@ -38,8 +38,12 @@ def report_command(
         ),
     ] = None,
     num_predictive: Annotated[
-        int, typer.Option(min=0, help="Simulations at posterior draws; 0 for none.")
-    ] = 200,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Simulations at posterior draws; 0 for none; 200 when omitted, fewer if slow.",
+        ),
+    ] = None,
     reference: Annotated[
         bool, typer.Option(help="Draw the exact posterior where the simulator knows it.")
     ] = True,

@@ -29,7 +29,7 @@ class Fit:
     key: str
 
 
-def prepare(record: FitRecord, num_predictive: int, seed: int, key: str) -> Fit:
+def prepare(record: FitRecord, num_predictive: int | None, seed: int, key: str) -> Fit:
     """Simulate and compare what a report needs."""
     marginals = marginals_of(record)
     return Fit(

@@ -23,6 +23,7 @@ from .sources import FitRecord
 _SIZE = (540, 230)
 _MOST_VALUES = 2_000
 _NUM_FURTHEST = 8
+_NUM_SIMULATIONS, _LEAST, _SECONDS = 200, 20, 120.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,20 @@ class Predictive:
         return float(((self.x_o >= low) & (self.x_o <= high)).mean())
 
 
-def predict(record: FitRecord, num_simulations: int, seed: int) -> Predictive | str:
-    """Simulate at draws of the posterior, or say in a line why not."""
+def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predictive | str:
+    """Simulate at draws of the posterior, or say in a line why not.
+
+    Without a number it makes 200 simulations, or as many as the fit's own pace allows in two
+    minutes: a report should not cost what a fit costs.
+    """
+    if num_simulations is None:
+        pace = _seconds_per_call(record)
+        num_simulations = min(_NUM_SIMULATIONS, int(_SECONDS / pace) if pace > 0 else 10**9)
+        if num_simulations < _LEAST:
+            return (
+                f"Not simulated: a call took {number(pace, 2)} seconds in the fit; ask for as many "
+                "as you like with --num-predictive."
+            )
     if num_simulations == 0:
         return "Not simulated: --num-predictive 0 was asked for."
     if record.simulator is None:
@@ -67,7 +80,7 @@ def predict(record: FitRecord, num_simulations: int, seed: int) -> Predictive | 
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return f"Not simulated: the simulator failed: {reason}"
-    if len(run.x) < 20 or run.x.shape[1] != len(record.posterior.x_o):
+    if len(run.x) < _LEAST or run.x.shape[1] != len(record.posterior.x_o):
         return (
             f"Not shown: the simulator gave {plural(len(run.x), 'usable simulation')} of "
             f"{run.x.shape[1] if len(run.x) else 0} values for an observation of "
@@ -162,6 +175,13 @@ def _furthest(found: Predictive) -> Table:
     )
     columns = ("value number", "x_o", "5%", "median", "95%", "share as far out")
     return Table("The values of x_o that the posterior expects least", columns, rows)
+
+
+def _seconds_per_call(record: FitRecord) -> float:
+    """At most: the training of the fit's networks is in it."""
+    rounds = record.posterior.rounds
+    calls = sum(r.simulator_calls for r in rounds)
+    return sum(r.seconds for r in rounds) / calls if calls else 0.0
 
 
 def _spread(x: Array) -> Array:
