@@ -8,7 +8,7 @@ from typing import Any
 
 from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
 from .rank_pictures import _ks_width
-from .test_sections import TITLES, summary_table, test_section
+from .method_sections import TITLES, method_section, summary_table
 from .words import listing, number, p_words, plural
 
 _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd"})
@@ -82,7 +82,7 @@ def validation_sections(data: Mapping[str, Any], prefix: str = "") -> tuple[Sect
         items = tuple((name, str(reason)) for name, reason in data["skipped"].items())
         blocks += [Text("Left out, with the reason:"), Facts(items)]
     parts = tuple(
-        test_section(row, names, data["alpha"], f"{prefix}test-{row['method']}")
+        method_section(row, names, data["alpha"], f"{prefix}test-{row['method']}")
         for row in data["results"]
     )
     return (

@@ -64,7 +64,7 @@ def summary_table(data: Mapping[str, Any]) -> Table:
     )
 
 
-def test_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, key: str) -> Section:
+def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, key: str) -> Section:
     """One test with its pictures."""
     verdict = "rejects" if row["rejected"] else "does not reject"
     text = (
