@@ -37,7 +37,7 @@ def rank_figure(
     order = np.argsort(-np.abs(gaps))
     shown = sorted(order[:5]) if len(curves) <= 5 else list(order[:3])
     banded = method in _BANDED
-    width = _ks_width(num_ranks, alpha / len(curves)) if banded else None
+    width = ks_width(num_ranks, alpha / len(curves)) if banded else None
     with canvas(*SIZE) as (figure, axes):
         if width is not None:
             axes.axhspan(-width, width, color=LIGHT["band"], linewidth=0)
@@ -122,7 +122,7 @@ def ks_law(num_ranks: int, num_curves: int) -> tuple[NDArray[Any], NDArray[Any]]
     return grid, np.clip(np.gradient(mass, grid), 0, None)
 
 
-def _ks_width(num_ranks: int, alpha: float) -> float:
+def ks_width(num_ranks: int, alpha: float) -> float:
     from scipy.stats import kstwo
 
     return float(kstwo.isf(alpha, num_ranks))

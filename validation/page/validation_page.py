@@ -7,8 +7,8 @@ from textwrap import fill
 from typing import Any
 
 from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
-from .rank_pictures import _ks_width
 from .method_sections import TITLES, method_section, summary_table
+from .rank_pictures import ks_width
 from .words import listing, number, p_words, plural
 
 _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd"})
@@ -134,7 +134,7 @@ def _reach(data: Mapping[str, Any]) -> str:
     pairs = data["asked"].get("num_pairs")
     if pairs is None:
         return "That is no proof of being right: small differences pass."
-    width = _ks_width(int(pairs), data["alpha"])
+    width = ks_width(int(pairs), data["alpha"])
     return (
         f"That is no proof of being right: with {pairs:,} pairs, ranks whose distribution is off "
         f"by less than about {number(width, 2)} pass a rank test."
