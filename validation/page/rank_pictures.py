@@ -123,6 +123,7 @@ def ks_law(num_ranks: int, num_curves: int) -> tuple[NDArray[Any], NDArray[Any]]
 
 
 def ks_width(num_ranks: int, alpha: float) -> float:
+    """Half width of the Kolmogorov-Smirnov band that holds a curve with probability 1 - alpha."""
     from scipy.stats import kstwo
 
     return float(kstwo.isf(alpha, num_ranks))
