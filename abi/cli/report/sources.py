@@ -82,7 +82,9 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
     notes: list[str] = []
     prior, simulator = _prior_and_simulator(origin, wanted, notes)
     draws = None if prior is None else _prior_draws(prior, posterior, wanted, notes)
-    support = Support.of(object() if draws is None else prior, posterior.theta_dim)  # type: ignore[arg-type]
+    support = getattr(posterior.model, "support", None)
+    if support is None:
+        support = Support.of(object() if draws is None else prior, posterior.theta_dim)  # type: ignore[arg-type]
     exact = _exact(simulator, posterior, wanted) if wanted.reference else None
     return FitRecord(
         name=str(path),
