@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import Independent, Uniform
@@ -10,10 +13,13 @@ NAMES = ("speed", "angle")
 LOW, HIGH = torch.tensor([1.0, 0.2]), torch.tensor([10.0, 1.4])
 
 
+@dataclass(frozen=True)
 class BallPrior:
-    """Speed in m/s and angle in radians, uniform in a box."""
+    """Speed in m/s and angle in radians, uniform in a box; a dataclass can be found again."""
 
-    support = Uniform(LOW, HIGH).support
+    @property
+    def support(self) -> Any:
+        return Uniform(LOW, HIGH).support
 
     def sample(self, shape: tuple[int, ...]) -> Tensor:
         return Independent(Uniform(LOW, HIGH), 1).sample(shape)

@@ -351,6 +351,11 @@ def test_mistakes_are_told_in_one_line(
     assert "\n" not in str(done.exception)
 
 
+def test_a_wrong_file_name_is_refused_before_the_tests_are_run() -> None:
+    done = CliRunner().invoke(app, ["validate", "--posterior", "no:where", "--out", "table.csv"])
+    assert "must end in .json (data) or .html (a page); got table.csv" in str(done.exception)
+
+
 def test_a_report_is_saved_as_page_or_data_only(report: Report, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"must end in \.html .* got report\.txt"):
         report.save(tmp_path / "report.txt")

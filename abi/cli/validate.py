@@ -54,6 +54,8 @@ def validate_command(
     """
     import validation
 
+    if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
+        raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
     q = _posterior(posterior, samples, layout)
     theta_rows, x_rows = _pairs(data or samples, theta, x)
     observed = None if x_o is None else load_array(x_o, "--x-o")
