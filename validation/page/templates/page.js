@@ -73,7 +73,7 @@
     const size = Math.abs(value);
     const text = size && (size < 1e-3 || size >= 1e6)
       ? value.toExponential(2)
-      : value.toLocaleString("en", { maximumSignificantDigits: 4 });
+      : value.toLocaleString("en", { maximumSignificantDigits: 3 });
     return text.replace("-", "−");
   };
   for (const picture of document.querySelectorAll(".picture[data-readout]")) {
