@@ -302,11 +302,12 @@ def test_not_rejected_is_not_called_right(streams: None, tmp_path: Path) -> None
     from validation.report_file import report_data
 
     verdict = verdict_of(report_data(checked(exact, ["sbc", "tarp"], 200)))
-    assert verdict.tone == "not-rejected"
+    assert verdict.tone == "untested"
     assert "no proof of being right" in verdict.words
     assert "the prior itself would pass" in verdict.words
     assert verdict.next_step is not None
     verdict = verdict_of(report_data(checked(exact, ["sbc", "c2st"], 200)))
+    assert verdict.tone == "not-rejected"
     assert "the prior itself" not in verdict.words
 
 

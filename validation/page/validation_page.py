@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
-from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
+from .blocks import Block, Code, Facts, Page, Section, Text, Tone, Verdict
 from .method_sections import TITLES, method_section, summary_table
 from .rank_pictures import ks_width
 from .words import listing, number, p_words, plural
@@ -59,8 +59,10 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
         f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
         f"{_reach(data)}"
     )
+    tone: Tone = "not-rejected"
     step = None
     if {row["method"] for row in results} <= _PRIOR_PASSES:
+        tone = "untested"
         words += (
             " And the prior itself would pass these tests: whether the posterior has learned "
             "anything, they cannot tell."
@@ -70,7 +72,7 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
             "Tests that the prior does not pass:",
         )
     return Verdict(
-        "not-rejected", f"Not rejected by {plural(len(results), 'test')}", words, tuple(lines), step
+        tone, f"Not rejected by {plural(len(results), 'test')}", words, tuple(lines), step
     )
 
 
