@@ -103,4 +103,11 @@ def _restore(origin: dict[str, Any] | None, argument: str) -> Any:
             "abi.resume(run_dir, prior, simulator)."
         )
     found = load_object(origin["path"], argument)
-    return found if origin["arguments"] is None else found(**origin["arguments"])
+    if origin["arguments"] is None:
+        return found
+    if not (is_dataclass(found) and isinstance(found, type)):  # a folder may be a stranger's
+        raise ValueError(
+            f"`{argument}` of this run names {origin['path']!r}, which is not a task that could be "
+            "made again; pass it yourself."
+        )
+    return found(**origin["arguments"])

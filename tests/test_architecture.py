@@ -16,7 +16,7 @@ PACKAGES = ("abi", "simulators", "validation")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 HEAVY = {
     "sbi", "ot", "sklearn", "scipy.stats", "matplotlib", "arviz", "numba", "zuko", "pebble", "dask",
-    "rich", "typer", "pandas", "safetensors",
+    "rich", "typer", "pandas", "safetensors", "jinja2",
 }  # fmt: skip
 
 
@@ -96,6 +96,9 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> 
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
     expected = {str(path.relative_to(ROOT)) for path in SOURCES}
+    expected |= {
+        f"validation/page/templates/page.{kind}" for kind in ("html.j2", "css", "js")
+    }  # what a report is made of
     assert expected <= set(names)
 
 

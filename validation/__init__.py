@@ -28,6 +28,7 @@ from .posteriors import Posterior
 from .ranks import sbc
 from .recognise import as_posterior
 from .report import Report, validate
+from .report_file import load_report
 from .result import ValidationResult
 from .score_ranks import score_rank
 from .stored_samples import PerObservation
@@ -54,6 +55,7 @@ __all__ = [
     "fit_lc2st",
     "hpd",
     "lc2st",
+    "load_report",
     "local_hpd",
     "localize",
     "sbc",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Report:
     seed: int
     x: Tensor
     """The observation that local pictures are drawn at: the first x_o, or the first x, (p,)."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """What is needed to repeat it: numbers of pairs, parameters and draws."""
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -78,6 +80,23 @@ class Report:
         verdict = ", ".join(self.rejected) if self.rejected else "no test"
         lines.append(f"* rejected at {self.alpha:g} over all tests (Holm): {verdict}")
         return "\n".join(lines)
+
+    def save(self, path: str | Path, *, parameter_names: Sequence[str] | None = None) -> None:
+        """Write one page to look at (.html; needs jinja2 and matplotlib), or its data (.json).
+
+        The page is one file that loads nothing; ``abi report`` makes the same page from the data,
+        also together with a fit's.
+
+        Args:
+            path: ends in .html or .json.
+            parameter_names: d names for the pictures; theta_1 ... when omitted.
+
+        Raises:
+            ValueError: if the suffix is another.
+        """
+        from .report_file import save_report
+
+        save_report(self, Path(path), parameter_names)
 
     def save_plots(self, folder: Path) -> list[Path]:
         """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
@@ -179,7 +198,9 @@ def validate(
         raise ValueError(f"no test could run; the first says: {next(iter(skipped.values()))}")
     adjusted = holm([result.p_value for result in results])
     here = x[0] if x_o is None else x_o[0]
-    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here)
+    asked = {"num_pairs": len(x), "theta_dim": theta.shape[1], "num_samples": num_samples}
+    asked |= {"x_o": 0 if x_o is None else len(x_o)}
+    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here, asked)
 
 
 def _shared(

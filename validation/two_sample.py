@@ -124,6 +124,7 @@ def _accuracy(
     p_value = float(hypergeom.sf(hits - 1, num_p + num_q, hits + false, num_p))
     accuracy = (hits + num_q - false) / (num_p + num_q)
     details = details | {"p_value_kind": "hypergeometric, conservative", "num_test": num_p + num_q}
+    details |= {"num_p": num_p, "num_called_p": hits + false}  # what the null law is made of
     return ValidationResult("c2st", accuracy, max(p_value, 5e-324), seed, details=details)
 
 

@@ -11,6 +11,7 @@ import typer
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
+from .report.command import report_command
 from .simulate import simulate_command
 from .validate import validate_command
 
@@ -57,6 +58,10 @@ app.command(
         ),
     ),
 )(validate_command)
+app.command(
+    "report",
+    epilog=examples(("one page from a finished run", "abi report runs/mine")),
+)(report_command)
 app.command(
     "doctor",
     epilog=examples(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,13 +57,17 @@ def validate_command(
     alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
     num_samples: Annotated[int, typer.Option(help="Draws of the posterior an observation")] = 200,
     seed: Annotated[int, typer.Option(help="Of everything random")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the results as JSON")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the results: .json, or .html, a page")
+    ] = None,
     plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
     as_json: Json = False,
 ) -> None:
     """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake."""
     import validation
 
+    if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
+        raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
     q = _posterior(posterior, samples, layout)
     theta_rows, x_rows = _pairs(data or samples, theta, x)
     observed = None if x_o is None else load_array(x_o, "--x-o")
@@ -84,7 +87,7 @@ def validate_command(
     else:
         typer.echo(str(report))
     if out is not None:
-        out.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
+        report.save(out)
     if plots is not None:
         report.save_plots(plots)
     raise typer.Exit(1 if report.rejected else 0)

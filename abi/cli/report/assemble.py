@@ -1,0 +1,199 @@
+"""From paths to one page: fits first, then validations, one verdict over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from validation import load_report
+from validation.page import Cell, Page, Section, Table, Verdict, render
+from validation.page.validation_page import validation_facts, validation_sections, verdict_of
+from validation.page.words import number, plural
+
+from ... import __version__
+from ...storage import write_bytes
+from .fit_page import (
+    Fit,
+    facts_section,
+    fit_evidence,
+    fit_facts,
+    fit_sections,
+    fit_verdict,
+    prepare,
+)
+from .sources import Wanted, is_fit, read_fit
+
+_MOST_COMPARED = 12
+
+
+def write_page(
+    paths: Sequence[Path],
+    out: Path,
+    title: str | None,
+    parameters: tuple[str, ...],
+    wanted: Wanted,
+    num_predictive: int | None,
+) -> None:
+    """Read the paths and write their page.
+
+    Raises:
+        ValueError: if a path holds neither a fit nor a validation, or a parameter has no such name.
+    """
+    if out.suffix not in (".html", ".htm"):
+        raise ValueError(f"`--out` must end in .html; got {out.name}.")
+    fits: list[Fit] = []
+    tests: list[tuple[str, dict[str, Any]]] = []
+    for path in paths:
+        if is_fit(path):
+            record = read_fit(path, wanted)
+            fits.append(prepare(record, num_predictive, wanted.seed, f"fit{len(fits) + 1}"))
+        else:
+            tests.append((str(path), load_report(path)))
+    known = {name for fit in fits for name in fit.record.posterior.parameter_names}
+    unknown = [name for name in parameters if fits and name not in known]
+    if unknown:
+        raise ValueError(
+            f"`--parameter` must be one of {', '.join(sorted(known))}; got {unknown[0]}."
+        )
+    _require_same_problem(fits, tests)
+    page = page_of(fits, _named(tests, fits), title, parameters)
+    write_bytes(out, render(page).encode())
+
+
+def page_of(
+    fits: Sequence[Fit],
+    tests: Sequence[tuple[str, Mapping[str, Any]]],
+    title: str | None,
+    parameters: tuple[str, ...],
+) -> Page:
+    """The page of fits and validations that were read."""
+    sections: list[Section] = []
+    if len(fits) > 1:
+        sections.append(Section("side-by-side", "Side by side", (_comparison(fits),)))
+    for fit in fits:
+        inner = fit_sections(fit, parameters)
+        if len(fits) + len(tests) > 1 and len(fits) > 1:
+            sections.append(
+                Section(fit.key, f"Fit {fit.record.name}", (facts_section(fit),), inner)
+            )
+        else:
+            sections += inner
+    for number_, (name, data) in enumerate(tests, 1):
+        inner = validation_sections(data, f"v{number_}-" if len(tests) > 1 else "")
+        if len(tests) > 1:
+            sections.append(Section(f"v{number_}", f"Validation {name}", (), inner))
+        else:
+            sections += inner
+    names = [Path(fit.record.name).name for fit in fits] + [Path(name).name for name, _ in tests]
+    facts = fit_facts(fits[0]) if len(fits) == 1 else ()
+    if not fits and len(tests) == 1:
+        facts = validation_facts(tests[0][1])
+    return Page(
+        title=title or _title(fits),
+        subtitle=", ".join(names),
+        verdict=_verdict(fits, tests),
+        facts=facts,
+        sections=tuple(sections),
+        made_by=f"abi-toolkit {__version__}",
+    )
+
+
+def _title(fits: Sequence[Fit]) -> str:
+    if not fits:
+        return "Validation of a posterior"
+    if len(fits) > 1:
+        return f"{len(fits)} posteriors"
+    names = fits[0].record.posterior.parameter_names
+    return f"Posterior of {', '.join(names)}" if len(names) <= 4 else (
+        f"Posterior of {plural(len(names), 'parameter')}"
+    )  # fmt: skip
+
+
+def _verdict(fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
+    """The tests' verdict where there are any; a fit alone is never called right."""
+    if not tests:
+        if len(fits) == 1:
+            return fit_verdict(fits[0])
+        first = fit_verdict(fits[0])
+        words = (
+            f"{len(fits)} fits side by side. No test has compared any of them with the truth: that "
+            "two of them agree shows that they agree."
+        )
+        return Verdict("untested", "Not yet validated", words, (), first.next_step)
+    verdicts = [verdict_of(data) for _, data in tests]
+    worst = next((v for v in verdicts if v.tone == "rejected"), verdicts[0])
+    lines = [line for verdict in verdicts for line in verdict.rests_on]
+    words = worst.words
+    unfinished = [fit for fit in fits if not fit.record.finished]
+    if fits:
+        words += (
+            " The files do not record that these tests were of this fit: they stand together "
+            "because you put them together."
+        )
+        lines += [line for fit in fits for line in fit_evidence(fit)] if len(fits) == 1 else []
+    if unfinished and worst.tone != "rejected":
+        return fit_verdict(unfinished[0])
+    return Verdict(worst.tone, worst.headline, words, tuple(lines), worst.next_step)
+
+
+def _require_same_problem(
+    fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Refuse a validation that cannot be of any of the fits."""
+    widths = {len(fit.record.posterior.parameter_names) for fit in fits}
+    for name, data in tests:
+        width = data["asked"].get("theta_dim")
+        if widths and width is not None and width not in widths:
+            raise ValueError(
+                f"`paths`: {name} is the validation of a posterior of {width} parameters, and no "
+                f"fit given here has so many ({', '.join(map(str, sorted(widths)))}). Make a page "
+                "of its own for it."
+            )
+
+
+def _named(
+    tests: Sequence[tuple[str, dict[str, Any]]], fits: Sequence[Fit]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Validations with the fits' parameter names where they have none and the numbers agree."""
+    named: list[tuple[str, Mapping[str, Any]]] = []
+    for name, data in tests:
+        own = data.get("parameter_names")
+        for fit in fits:
+            names = fit.record.posterior.parameter_names
+            if own is None and data["asked"].get("theta_dim") == len(names):
+                own = list(names)
+        named.append((name, {**data, "parameter_names": own}))
+    return named
+
+
+def _comparison(fits: Sequence[Fit]) -> Table:
+    """One row a fit: what it cost, and mean ± sd of the parameters all of them share."""
+    shared = [
+        name
+        for name in fits[0].record.posterior.parameter_names
+        if all(name in fit.record.posterior.parameter_names for fit in fits)
+    ][:_MOST_COMPARED]
+    rows: list[tuple[Cell, ...]] = []
+    for fit in fits:
+        posterior = fit.record.posterior
+        cells = []
+        for name in shared:
+            m = fit.marginals[posterior.parameter_names.index(name)]
+            cells.append(f"{number(float(m.draws.mean()))} ± {number(float(m.draws.std()), 2)}")
+        seconds = sum(r.seconds for r in posterior.rounds)
+        rows.append(
+            (
+                fit.record.name,
+                posterior.num_simulations,
+                len(posterior.rounds),
+                round(seconds, 1),
+                *cells,
+            )
+        )
+    return Table(
+        "Calls, cost, and mean ± standard deviation of each shared parameter",
+        ("fit", "calls", "rounds", "seconds", *shared),
+        tuple(rows),
+        sortable=True,
+    )

@@ -1,0 +1,67 @@
+"""``abi report``: fits and validations on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..loading import load_instance
+
+
+def report_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Run folders, saved posteriors (.safetensors) and saved validations (.json)."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    simulator: Annotated[
+        str | None, typer.Option(help="module:object, in place of the one the run names.")
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="module:object, in place of the one the run names.")
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter to draw in full; repeat for several."),
+    ] = None,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(
+            min=100, help="Posterior draws; 10,000 when omitted, 2,000 for 100 parameters."
+        ),
+    ] = None,
+    num_predictive: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Simulations at posterior draws; 0 for none; 200 when omitted, fewer if slow.",
+        ),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option(help="Draw the exact posterior where the simulator knows it.")
+    ] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+) -> None:
+    """Write one page that shows fits and validations: open it in any browser, print it, send it.
+
+    Example: abi report runs/queue validation.json --out queue.html
+    """
+    from .assemble import write_page
+    from .sources import Wanted
+
+    wanted = Wanted(
+        num_samples,
+        seed,
+        None if prior is None else load_instance(prior, "--prior"),
+        None if simulator is None else load_instance(simulator, "--simulator"),
+        reference,
+    )
+    write_page(paths, out, title, tuple(parameter or ()), wanted, num_predictive)
+    typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")

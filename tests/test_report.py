@@ -1,0 +1,438 @@
+"""A page says what its files show, no more; it holds everything it needs, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from problems import prior, simulate
+from torch import Tensor
+from typer.testing import CliRunner
+
+import abi
+from abi.cli.app import app
+from abi.cli.report.fit_page import fit_verdict, prepare
+from abi.cli.report.replay import fit_code, validation_code
+from abi.cli.report.sources import FitRecord, Wanted, read_fit
+from abi.support import Support
+from simulators import GaussianLinear, sample_joint
+from simulators.random import isolated_rng
+from validation import Report, load_report, validate
+from validation.page import render
+
+pytest.importorskip("matplotlib")
+QUICK = {"num_simulations": 400, "num_rounds": 2, "progress": False}
+X_O = torch.tensor([0.5, -0.5] * 3)
+TASK = GaussianLinear(2, 1.0, 1.0)
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, and the text a reader sees."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.hidden = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.hidden += tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self.hidden:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "mine"
+    abi.fit(prior, simulate, X_O, run_dir=folder, **QUICK)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(run_dir: Path) -> str:
+    out = run_dir.parent / "mine.html"
+    done = CliRunner().invoke(app, ["report", str(run_dir), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return out.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def streams() -> Iterator[None]:
+    """The test posteriors below use torch's global stream."""
+    with isolated_rng(0):
+        yield
+
+
+def exact(num_samples: int, x: Tensor) -> Tensor:
+    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
+
+
+def sharp(num_samples: int, x: Tensor) -> Tensor:
+    return x / 2 + 0.2 * torch.randn(num_samples, *x.shape)
+
+
+def checked(q: Any, names: list[str], num_pairs: int = 80) -> Report:
+    return validate(q, *sample_joint(TASK, num_pairs, 0), names, num_samples=40)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    names = ["sbc", "tarp", "c2st", "conformal_multiple", "score_rank", "colt_identity"]
+    with isolated_rng(0):
+        return checked(sharp, [*names, "lc2st", "local_hpd"])
+
+
+def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
+    """A fit of ``dim`` independent normals that was never run."""
+
+    class Normals:
+        def sample(self, num_samples: int, seed: int) -> Tensor:
+            return torch.randn(num_samples, dim, generator=torch.Generator().manual_seed(seed))
+
+    rounds = tuple(
+        abi.RoundRecord(t, 1.0 / t, 100, 0.0, 100, 50, 100, 0, "flat", None, None, 1.0)
+        for t in (1, 2)
+    )
+    draws = Normals().sample(2_000, 0)
+    posterior = abi.ABIPosterior(
+        model=Normals(),  # type: ignore[arg-type]
+        x_o=torch.zeros(3),
+        parameter_names=names or tuple(f"theta_{j + 1}" for j in range(dim)),
+        rounds=rounds,
+        accepted=draws,
+        seed=0,
+        config=abi.ABIConfig(),
+    )
+    ends = torch.full((dim,), torch.inf)
+    return FitRecord(
+        "stub", posterior, draws, 3 * draws, None, Support(-ends, ends), None, None, None, None, ()
+    )
+
+
+def page_for(record: FitRecord, num_predictive: int = 0) -> str:
+    from abi.cli.report.assemble import page_of
+
+    return render(page_of([prepare(record, num_predictive, 0, "fit1")], [], None, ()))
+
+
+def test_a_fit_alone_is_never_called_right(run_dir: Path, page: str) -> None:
+    text = Outline(page).text
+    assert "Not yet validated" in text
+    assert "validation.validate(q" in text
+    assert "rejected by" not in text.lower()
+    code = validation_code(read_fit(run_dir, Wanted()))
+    assert len(code.splitlines()) <= 3
+    compile(code, "report", "exec")
+
+
+def test_the_code_on_the_page_makes_the_same_posterior(run_dir: Path) -> None:
+    record = read_fit(run_dir, Wanted(num_samples=100))
+    found: dict[str, Any] = {}
+    code = fit_code(record).replace("abi.fit(", "abi.fit(progress=False, *(")
+    code = code.replace("prior, simulator, x_o,", "prior, simulator, x_o), **dict(")
+    code = code.rsplit(")", 1)[0] + "))"
+    exec(code, found)  # the code is the page's own
+    assert torch.equal(found["posterior"].sample((50,)), record.posterior.sample((50,)))
+
+
+def test_other_constants_are_written_as_code_too(run_dir: Path) -> None:
+    record = read_fit(run_dir, Wanted(num_samples=100))
+    for config in (abi.ABIConfig.paper(), abi.ABIConfig(num_slices=3)):
+        changed = replace(record, posterior=replace(record.posterior, config=config))
+        line = fit_code(changed).split("config = ")[1].split("\nx_o")[0]
+        assert eval(line, {"abi": abi}) == config  # the code is the page's own
+        assert "config=config" in validation_code(changed)
+
+
+def test_the_page_loads_nothing_and_says_so_to_the_browser(page: str) -> None:
+    outline = Outline(page)
+    assert not re.search(r"https?:|@import|url\((?!#)", page)
+    assert all("src" not in attrs for _, attrs in outline.tags)
+    links = [attrs["href"] or "" for _, attrs in outline.tags if "href" in attrs]
+    assert all(link.startswith(("#", "data:,")) for link in links)
+    assert "default-src 'none'" in page
+
+
+def test_the_page_is_sound_html_with_words_for_every_picture(page: str) -> None:
+    outline = Outline(page)
+    ids = [attrs["id"] for _, attrs in outline.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    targets = {(attrs["href"] or "")[1:] for tag, attrs in outline.tags if tag == "a"}
+    assert targets <= set(ids)
+    for name in re.findall(r"url\(#([^)]+)\)", page):
+        assert name in ids
+    pictures = [attrs for _, attrs in outline.tags if attrs.get("role") == "img"]
+    assert len(pictures) > 8
+    assert all(re.search(r"\d", attrs["aria-label"] or "") for attrs in pictures)
+    levels = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    for attrs in (attrs for tag, attrs in outline.tags if tag == "label" and "for" in attrs):
+        assert attrs["for"] in ids
+
+
+def test_names_are_words_whatever_they_hold() -> None:
+    names = ("<script>alert(1)</script>", "$\\frac{1}$ & co")
+    page = page_for(stub(2, names))
+    assert "<script>alert" not in page
+    assert page.count("<script>") == 1
+    assert names[0] in Outline(page).text
+    assert names[1] in Outline(page).text
+
+
+def test_a_hundred_parameters_stay_readable() -> None:
+    page = page_for(stub(100))
+    outline = Outline(page)
+    rows = sum(1 for tag, attrs in outline.tags if attrs.get("class") == "glyph")
+    panels = page.count('class="picture"')
+    assert rows == 100
+    assert panels < 70
+    assert len(page) < 1_000_000
+    assert "data-filters" in page
+
+
+def test_ten_thousand_draws_weigh_no_more_than_a_thousand() -> None:
+    record = stub(4)
+    few, many = (
+        len(page_for(replace(record, samples=record.posterior.sample((num,), seed=1))))
+        for num in (1_000, 10_000)
+    )
+    assert many < 1.2 * few  # densities, not points
+
+
+def test_a_simulator_that_cannot_be_imported_costs_one_line(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import problems
+
+    monkeypatch.delattr(problems, "simulate")
+    record = read_fit(run_dir, Wanted(num_samples=100))
+    assert record.simulator is None
+    assert record.prior is not None
+    assert any("The simulator could not be imported again" in note for note in record.notes)
+    text = Outline(page_for(record, num_predictive=20)).text
+    assert "Not simulated: the simulator is not at hand" in text
+
+
+def test_a_folder_cannot_make_a_report_call_what_it_likes(run_dir: Path, tmp_path: Path) -> None:
+    from abi.origin import from_origin
+
+    target = tmp_path / "made"
+    origin = {"path": "os:mkdir", "arguments": {"path": str(target)}}
+    with pytest.raises(ValueError, match="'os:mkdir', which is not a task"):
+        from_origin({"prior": None, "simulator": origin}, object(), None)
+    assert not target.exists()
+
+
+def test_a_slow_simulator_is_not_run_unasked() -> None:
+    from abi.cli.report.predictive_section import predict
+
+    record = replace(stub(2), simulator=lambda theta: theta.repeat(1, 2)[:, :3])
+    slow = tuple(replace(r, seconds=3_000.0) for r in record.posterior.rounds)
+    slowly = replace(record, posterior=replace(record.posterior, rounds=slow))
+    assert "a call took 30 seconds in the fit" in predict(slowly, None, 0)  # type: ignore[operator]
+    found = predict(record, None, 0)
+    assert not isinstance(found, str)
+    assert len(found.x) == 200
+
+
+def test_an_unfinished_run_is_called_unfinished(run_dir: Path, tmp_path: Path) -> None:
+    for name in ("request.safetensors", "round_01.safetensors"):
+        (tmp_path / name).write_bytes((run_dir / name).read_bytes())
+    fit = prepare(read_fit(tmp_path, Wanted(num_samples=200)), 0, 0, "fit1")
+    verdict = fit_verdict(fit)
+    assert verdict.headline == "Unfinished: 1 of 2 rounds"
+    assert "not the answer" in verdict.words
+
+
+def test_a_posterior_far_from_the_exact_one_is_called_far() -> None:
+    record = stub(2)
+    near = replace(record, exact=torch.randn(2_000, 2, generator=torch.Generator().manual_seed(9)))
+    far = replace(record, exact=2.0 + near.exact)  # type: ignore[operator]
+    for given, words in ((near, "this one is close to it"), (far, "differs from it visibly")):
+        fit = prepare(given, 0, 0, "fit1")
+        assert words in fit_verdict(fit).words
+        assert fit_verdict(fit).tone == "untested"
+    assert fit.distance is not None
+    # Two standard deviations apart in two dimensions: accuracy Phi(sqrt(2)) = 0.92.
+    assert fit.distance.accuracy == pytest.approx(0.92, abs=0.04)
+    assert fit.distance.shift == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_saved_report_makes_the_same_page_as_the_report(report: Report, tmp_path: Path) -> None:
+    report.save(tmp_path / "direct.html", parameter_names=["speed", "angle"])
+    report.save(tmp_path / "data.json", parameter_names=["speed", "angle"])
+    words = ["report", str(tmp_path / "data.json"), "--out", str(tmp_path / "again.html")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    direct, again = (
+        (tmp_path / name).read_text(encoding="utf-8") for name in ("direct.html", "again.html")
+    )
+    body = re.compile(r"<section id=\"verdict\".*</main>", re.DOTALL)
+    assert body.findall(direct) == body.findall(again)
+    text = Outline(direct).text
+    assert "Rejected by" in text
+    assert "speed" in text
+    for result in report.results:
+        assert f'id="test-{result.method}"' in direct
+    assert load_report(tmp_path / "data.json")["rejected"] == list(report.rejected)
+
+
+def test_not_rejected_is_not_called_right(streams: None, tmp_path: Path) -> None:
+    from validation.page.validation_page import verdict_of
+    from validation.report_file import report_data
+
+    verdict = verdict_of(report_data(checked(exact, ["sbc", "tarp"], 200)))
+    assert verdict.tone == "untested"
+    assert "no proof of being right" in verdict.words
+    assert "the prior itself would pass" in verdict.words
+    assert verdict.next_step is not None
+    verdict = verdict_of(report_data(checked(exact, ["sbc", "c2st"], 200)))
+    assert verdict.tone == "not-rejected"
+    assert "the prior itself" not in verdict.words
+
+
+def test_fits_and_tests_share_a_page_only_where_they_can_belong_together(
+    run_dir: Path, report: Report, tmp_path: Path
+) -> None:
+    report.save(tmp_path / "two.json")
+    out = tmp_path / "both.html"
+    done = CliRunner().invoke(
+        app, ["report", str(run_dir), str(tmp_path / "two.json"), "-o", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    text = Outline(out.read_text(encoding="utf-8")).text
+    assert "Rejected by" in text
+    assert "do not record that these tests were of this fit" in text
+    data = json.loads((tmp_path / "two.json").read_text())
+    data["asked"]["theta_dim"] = 3
+    (tmp_path / "three.json").write_text(json.dumps(data))
+    done = CliRunner().invoke(app, ["report", str(run_dir), str(tmp_path / "three.json")])
+    assert "of a posterior of 3 parameters, and no fit given here" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "could not be read as JSON"),
+        (["."], "holds no run"),
+        (["RUN", "--parameter", "speed"], "must be one of theta_1, theta_2; got speed"),
+        (["RUN", "--out", "page.pdf"], "must end in .html; got page.pdf"),
+        (["RUN", "--simulator", "nowhere:f"], "no module named 'nowhere'"),
+        (["other.json"], "is not a saved validation"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text("{}")
+    done = CliRunner().invoke(app, ["report", *(str(run_dir) if w == "RUN" else w for w in words)])
+    assert isinstance(done.exception, ValueError)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_a_wrong_file_name_is_refused_before_the_tests_are_run() -> None:
+    done = CliRunner().invoke(app, ["validate", "--posterior", "no:where", "--out", "table.csv"])
+    assert "must end in .json (data) or .html (a page); got table.csv" in str(done.exception)
+
+
+def test_a_report_is_saved_as_page_or_data_only(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must end in \.html .* got report\.txt"):
+        report.save(tmp_path / "report.txt")
+    (tmp_path / "new.json").write_text('{"format": "abi-validation", "version": 99}')
+    with pytest.raises(ValueError, match="version 99; this validation reads up to 1"):
+        load_report(tmp_path / "new.json")
+
+
+def test_colours_can_be_read_and_told_apart() -> None:
+    """WCAG 2.2 AA: 4.5 for words, 3 for what a picture needs, in light and dark."""
+    from validation.page.palette import DARK, LIGHT
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        line = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * line[0] + 0.7152 * line[1] + 0.0722 * line[2]
+
+    def contrast(a: str, b: str) -> float:
+        low, high = sorted((luminance(a), luminance(b)))
+        return (high + 0.05) / (low + 0.05)
+
+    assert set(LIGHT) == set(DARK)
+    assert len(set(LIGHT.values())) == len(LIGHT)  # each colour of a picture names one role
+    for colours in (LIGHT, DARK):
+        for words in ("ink", "muted", "posterior"):
+            for ground in ("page", "surface", "tint-bad", "tint-good", "tint-wait"):
+                assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
+        for tone in ("bad", "good", "wait"):
+            assert contrast(colours[tone], colours[f"tint-{tone}"]) >= 4.5
+        for mark in ("posterior", "prior", "reference", "observed", "c1", "c2", "c3", "c4", "c5"):
+            assert contrast(colours[mark], colours["page"]) >= 3.0, mark
+
+
+def test_densities_hold_all_mass_and_fold_it_at_the_ends() -> None:
+    from scipy.stats import norm
+
+    from abi.cli.report.density import curve, levels_of_mass, surface
+
+    random = np.random.default_rng(0)
+    draws = random.normal(size=20_000)
+    grid, density = curve(draws, (-4.0, 4.0), (-np.inf, np.inf))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=0.005)
+    # Bias h^2 |f''| / 2 <= 0.003 at h = 0.12, Monte Carlo sd (f / (3.5 n h))^(1/2) = 0.007.
+    assert np.abs(density - norm.pdf(grid)).max() < 0.03
+    uniform = random.uniform(size=20_000)
+    _, flat = curve(uniform, (0.0, 1.0), (0.0, 1.0))
+    assert np.abs(flat - 1.0).max() < 0.2  # without folding the ends would be at 1/2
+    both = surface(draws[:10_000], draws[10_000:], ((-4.0, 4.0), (-4.0, 4.0)))
+    half, most = levels_of_mass(both, (0.5, 0.9))
+    assert both[both >= half].sum() / both.sum() == pytest.approx(0.5, abs=0.03)
+    assert both[both >= most].sum() / both.sum() == pytest.approx(0.9, abs=0.03)
+    curve(np.ones(100), (0.0, 2.0), (-np.inf, np.inf))  # draws that are all one
+
+
+@pytest.mark.parametrize("num_ranks", [50, 400])
+def test_the_whole_rank_curve_stays_in_its_band_as_often_as_it_says(num_ranks: int) -> None:
+    from validation.bands import binomial_band
+
+    grid, low, high = binomial_band(num_ranks, 0.1)
+    ranks = np.random.default_rng(1).uniform(size=(2_000, num_ranks))
+    inside = 0
+    for row in ranks:
+        curve = np.searchsorted(np.sort(row), grid, side="right") / num_ranks - grid
+        inside += bool(((curve >= low - 1e-9) & (curve <= high + 1e-9)).all())
+    # At least 0.9; 3.5 sds of a share of 2,000 are 0.024; discreteness may widen it a little.
+    assert 0.9 - 0.024 < inside / 2_000 < 0.95
+    ks_width = 1.22 / num_ranks**0.5
+    assert (high - low)[1] < ks_width  # sharper at the ends than the other band, 2 x 1.22 n^-1/2
+
+
+def test_rank_curves_are_those_of_the_ranks(report: Report) -> None:
+    from validation.evidence import evidence_of
+
+    result = report.results[0]
+    found = evidence_of(result, report.x)["ranks"]
+    assert max(abs(gap) for gap in found["gaps"]) == pytest.approx(result.statistic, abs=1e-4)
+    u = result.details["ranks"][:, 0]
+    middle = float((u <= 0.5).double().mean()) - 0.5
+    assert found["curves"][0][100] == pytest.approx(middle, abs=1e-4)

@@ -1,0 +1,146 @@
+"""The section of each test: what it found, what chance would give, what it could not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .blocks import Block, Facts, Figure, Figures, Section, Table, Text
+from .local_pictures import PAIR_LEGEND, ball_figure, coloured_pairs, coverage_figure, pp_figure
+from .rank_pictures import ks_law, null_figure, rank_figure
+from .words import number, p_words
+
+TITLES = {
+    "sbc": "Simulation-based calibration",
+    "tarp": "Coverage of random regions (TARP)",
+    "hpd": "Highest-density coverage",
+    "c2st": "Classifier two-sample test",
+    "c2st_mse": "Classifier two-sample test (MSE)",
+    "conformal_c2st": "Conformal C2ST, uniform",
+    "conformal_multiple": "Conformal C2ST, multiple",
+    "discriminative_calibration": "Discriminative calibration",
+    "score_rank": "Score ranks",
+    "colt_identity": "Conditional localization (CoLT ID)",
+    "colt": "Conditional localization (CoLT)",
+    "lc2st": "Local classifier test (L-C2ST)",
+    "lc2st_nf": "Local classifier test for flows (L-C2ST-NF)",
+    "local_hpd": "Local highest-density coverage",
+}
+_KS = ("sbc", "tarp", "hpd", "colt", "colt_identity")
+"""Tests whose statistic is a Kolmogorov-Smirnov distance of independent uniform ranks."""
+_FACTS = {
+    "num_train": "pairs that trained",
+    "num_test": "pairs that tested",
+    "num_samples": "draws a pair",
+    "p_value_kind": "p-value",
+    "calibration": "calibration",
+    "density": "density",
+    "form": "form",
+    "null": "null",
+}
+
+
+def summary_table(data: Mapping[str, Any]) -> Table:
+    """One row a test, as ``print(report)`` shows them."""
+    rows = tuple(
+        (
+            TITLES.get(row["method"], row["method"]),
+            float(row["statistic"]),
+            float(f"{row['p_value']:.2g}"),
+            float(f"{row['p_value_adjusted']:.2g}"),
+            "rejects" if row["rejected"] else "does not reject",
+            row["sees"],
+            row["blind_to"],
+        )
+        for row in data["results"]
+    )
+    return Table(
+        f"Every test, with p-values adjusted for their number (Holm) at level {data['alpha']:g}",
+        ("test", "statistic", "p", "adjusted p", "verdict", "sees", "cannot see"),
+        rows,
+        sortable=True,
+    )
+
+
+def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, key: str) -> Section:
+    """One test with its pictures."""
+    verdict = "rejects" if row["rejected"] else "does not reject"
+    text = (
+        f"Statistic {number(float(row['statistic']))}, {p_words(row['p_value'])} (adjusted "
+        f"{p_words(row['p_value_adjusted'])}): {verdict}. "
+        f"It sees {row['sees']}. It cannot see {row['blind_to']}."
+    )
+    blocks: list[Block] = [Text(text)]
+    figures = _figures(row, names, alpha)
+    if figures:
+        blocks.append(Figures(tuple(figures)))
+    draws = row.get("evidence", {}).get("draws")
+    if draws is not None:
+        pairs = tuple(coloured_pairs(draws, names))
+        blocks.append(Text("Draws of the posterior at x_o, coloured by what the classifier says:"))
+        blocks.append(Figures(pairs, legend=PAIR_LEGEND))
+    blocks.append(Facts(_facts(row)))
+    return Section(key, TITLES.get(row["method"], row["method"]), tuple(blocks))
+
+
+def _figures(row: Mapping[str, Any], names: Sequence[str], alpha: float) -> list[Figure]:
+    evidence = row.get("evidence", {})
+    figures = []
+    if "ranks" in evidence:
+        curves = len(evidence["ranks"]["gaps"])
+        labels = list(names) if curves == len(names) and row["method"] == "sbc" else ["observed"]
+        if len(labels) == curves:
+            figures.append(rank_figure(row["method"], evidence["ranks"], labels, alpha))
+    if "pp" in evidence:
+        figures.append(pp_figure(evidence["pp"]))
+    if "ball" in evidence:
+        figures.append(ball_figure(evidence["ball"], names))
+    if "coverage" in evidence:
+        figures.append(coverage_figure(evidence["coverage"]))
+    null = _null_picture(row)
+    return [*figures, null] if null is not None else figures
+
+
+def _null_picture(row: Mapping[str, Any]) -> Figure | None:
+    """The null distribution: simulated or permuted values, or the law that is known."""
+    statistic, method = float(row["statistic"]), row["method"]
+    ranks = row.get("evidence", {}).get("ranks")
+    if row.get("null_statistics"):
+        values = np.array(row["null_statistics"], dtype=float)
+        return null_figure(statistic, values, None, f"{len(values)} statistics under the null")
+    if method in _KS and ranks is not None:
+        curves, num = len(ranks["gaps"]), int(ranks["num_ranks"])
+        words = f"the law of the Kolmogorov–Smirnov distance of {num} uniform ranks"
+        words += f", the largest of {curves} as if independent" if curves > 1 else ""
+        return null_figure(statistic, None, ks_law(num, curves), words)
+    details = row.get("details", {})
+    if method == "c2st" and "num_called_p" in details:
+        return null_figure(
+            statistic, None, _accuracy_law(details), "the hypergeometric law of the accuracy"
+        )
+    return None
+
+
+def _accuracy_law(details: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Accuracy under the null: given how many points are called p, its own are hypergeometric."""
+    from scipy.stats import hypergeom
+
+    total, called, of_p = details["num_test"], details["num_called_p"], details["num_p"]
+    hits = np.arange(max(0, called + of_p - total), min(called, of_p) + 1)
+    mass = hypergeom.pmf(hits, total, called, of_p)
+    accuracy = (hits + (total - of_p) - (called - hits)) / total
+    kept = mass > 1e-6
+    return accuracy[kept], mass[kept]
+
+
+def _facts(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    details = row.get("details", {})
+    found = [("source", row["source"]), ("seed", str(row["seed"]))]
+    found += [
+        (label, number(details[key]))
+        for key, label in _FACTS.items()
+        if isinstance(details.get(key), str | int | float)
+    ]
+    return tuple(found)

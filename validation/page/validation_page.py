@@ -1,0 +1,173 @@
+"""A saved validation as a verdict and sections: never more is claimed than the tests can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+from .blocks import Block, Code, Facts, Page, Section, Text, Tone, Verdict
+from .method_sections import TITLES, method_section, summary_table
+from .rank_pictures import ks_width
+from .words import listing, number, p_words, plural
+
+_PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd"})
+"""Tests that the prior passes in the posterior's place."""
+
+
+def validation_page(data: Mapping[str, Any], title: str) -> Page:
+    """The page of one saved report alone."""
+    return Page(
+        title=title,
+        subtitle="May this posterior be trusted?",
+        verdict=verdict_of(data),
+        facts=validation_facts(data),
+        sections=validation_sections(data),
+        made_by=f"abi-toolkit {data['versions'].get('abi-toolkit', '')}".strip(),
+    )
+
+
+def validation_facts(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The numbers at the top."""
+    asked = data["asked"]
+    pairs = asked.get("num_pairs")
+    return (
+        ("tests run", str(len(data["results"]))),
+        ("tests that reject", str(len(data["rejected"]))),
+        ("level over all", f"{data['alpha']:g}"),
+        ("joint pairs", "not recorded" if pairs is None else number(pairs)),
+        ("seed", str(data["seed"])),
+    )
+
+
+def verdict_of(data: Mapping[str, Any]) -> Verdict:
+    """What the tests allow to say."""
+    rejected, results = data["rejected"], data["results"]
+    lines = _lines(data)
+    lines += [f"Not run: {name}: {reason}" for name, reason in data["skipped"].items()]
+    if rejected:
+        many = len(rejected) > 1
+        words = (
+            f"{plural(len(rejected), 'test')} {'find' if many else 'finds'} that this posterior is "
+            f"not the true one, at level {data['alpha']:g} over all {len(results)}. Its intervals "
+            "should not be used as they are; the pictures below show what is wrong."
+        )
+        headline = f"Rejected by {len(rejected)} of {plural(len(results), 'test')}"
+        return Verdict("rejected", headline, words, tuple(lines))
+    none = "None of the tests finds a" if len(results) > 1 else "The one test finds no"
+    words = (
+        f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
+        f"{_reach(data)}"
+    )
+    tone: Tone = "not-rejected"
+    step = None
+    if {row["method"] for row in results} <= _PRIOR_PASSES:
+        tone = "untested"
+        words += (
+            " And the prior itself would pass these tests: whether the posterior has learned "
+            "anything, they cannot tell."
+        )
+        step = Code(
+            'print(validation.validate(q, theta, x, ["c2st", "colt_identity"]))',
+            "Tests that the prior does not pass:",
+        )
+    return Verdict(
+        tone, f"Not rejected by {plural(len(results), 'test')}", words, tuple(lines), step
+    )
+
+
+def validation_sections(data: Mapping[str, Any], prefix: str = "") -> tuple[Section, ...]:
+    """Tests at a glance, each test, and how to repeat them."""
+    names = parameter_names(data)
+    blocks: list[Block] = [summary_table(data)]
+    if data["skipped"]:
+        items = tuple((name, str(reason)) for name, reason in data["skipped"].items())
+        blocks += [Text("Left out, with the reason:"), Facts(items)]
+    parts = tuple(
+        method_section(row, names, data["alpha"], f"{prefix}test-{row['method']}")
+        for row in data["results"]
+    )
+    return (
+        Section(f"{prefix}tests", "Tests", tuple(blocks), parts),
+        Section(f"{prefix}repeat-tests", "To repeat the tests", _repeat(data)),
+    )
+
+
+def parameter_names(data: Mapping[str, Any]) -> list[str]:
+    """The names given, or theta_1 ... theta_d as far as the evidence tells d."""
+    if data.get("parameter_names"):
+        return list(data["parameter_names"])
+    width = data["asked"].get("theta_dim")
+    if width is None:
+        width = max(_width(row.get("evidence", {})) for row in data["results"])
+    return [f"theta_{j + 1}" for j in range(int(width))]
+
+
+def _width(evidence: Mapping[str, Any]) -> int:
+    if "ball" in evidence:
+        return len(evidence["ball"]["point"])
+    if "draws" in evidence:
+        return len(evidence["draws"]["theta"][0])
+    return len(evidence["ranks"]["gaps"]) if "ranks" in evidence else 1
+
+
+def _lines(data: Mapping[str, Any]) -> list[str]:
+    """Which tests reject and which do not, with adjusted p-values, and from how much data."""
+    lines = []
+    for verdict, rejects in (("Rejects", True), ("Does not reject", False)):
+        rows = [row for row in data["results"] if row["rejected"] is rejects]
+        if rows:
+            parts = [
+                f"{TITLES.get(row['method'], row['method'])} ({p_words(row['p_value_adjusted'])})"
+                for row in rows
+            ]
+            lines.append(f"{verdict}: {listing(parts)}.")
+    pairs = data["asked"].get("num_pairs")
+    if pairs is not None:
+        lines.append(
+            f"{plural(pairs, 'joint pair')} of parameters and data; p-values adjusted for the "
+            "number of tests (Holm)."
+        )
+    return lines
+
+
+def _reach(data: Mapping[str, Any]) -> str:
+    """How small a difference could still hide."""
+    pairs = data["asked"].get("num_pairs")
+    if pairs is None:
+        return "That is no proof of being right: small differences pass."
+    width = ks_width(int(pairs), data["alpha"])
+    return (
+        f"That is no proof of being right: with {pairs:,} pairs, ranks whose distribution is off "
+        f"by less than about {number(width, 2)} pass a rank test."
+    )
+
+
+def _repeat(data: Mapping[str, Any]) -> tuple[Block, ...]:
+    asked = data["asked"]
+    methods = [row["method"] for row in data["results"]]
+    words = [f"alpha={data['alpha']:g}", f"seed={data['seed']}"]
+    if asked.get("num_samples"):
+        words.insert(0, f"num_samples={asked['num_samples']}")
+    listed = fill(_quoted(methods), 84, initial_indent="    ", subsequent_indent="     ")
+    observed = "    x_o,\n" if asked.get("x_o") else ""
+    code = (
+        "import validation\n\n"
+        f"# q: the posterior under test; theta, x: the {asked.get('num_pairs', '')} joint pairs\n"
+        f"report = validation.validate(\n    q, theta, x,\n{listed},\n{observed}"
+        f"    {', '.join(words)},\n)\n"
+        'report.save("validation.html")'
+    )
+    versions = tuple((name, str(value)) for name, value in data["versions"].items())
+    return (
+        Text(
+            "Posterior and pairs are not stored in a report; with the same ones, the seed "
+            "reproduces every number."
+        ),
+        Code(code, "Python"),
+        Facts(versions, folded="Versions"),
+    )
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return "[" + ", ".join(f'"{word}"' for word in words) + "]"

@@ -1,0 +1,84 @@
+"""A validation on the disk: JSON that pages are drawn from, or the page itself."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .evidence import evidence_of
+
+if TYPE_CHECKING:
+    from .report import Report
+
+FORMAT = "abi-validation"
+FORMAT_VERSION = 1
+_PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
+
+
+def report_data(report: Report, parameter_names: Sequence[str] | None = None) -> dict[str, Any]:
+    """The report with what each test looked at, in JSON's types."""
+    data = report.to_dict()
+    for row, result in zip(data["results"], report.results, strict=True):
+        row["evidence"] = evidence_of(result, report.x)
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        **data,
+        "asked": dict(report.asked),
+        "parameter_names": None if parameter_names is None else list(parameter_names),
+        "versions": _versions(),
+    }
+
+
+def save_report(report: Report, path: Path, parameter_names: Sequence[str] | None) -> None:
+    """Write the report as its suffix says."""
+    data = report_data(report, parameter_names)
+    if path.suffix == ".json":
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n"
+    elif path.suffix in (".html", ".htm"):
+        from .page import render
+        from .page.validation_page import validation_page
+
+        text = render(validation_page(data, "Validation of a posterior"))
+    else:
+        raise ValueError(f"`path` must end in .html (a page) or .json (its data); got {path.name}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def load_report(path: str | Path) -> dict[str, Any]:
+    """Read what :meth:`Report.save` wrote as .json, for ``abi report``.
+
+    Raises:
+        ValueError: if the file is not a saved report, or is from a newer version.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"`path`: {path} could not be read as JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(
+            f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "
+            "or abi validate --out."
+        )
+    if data["version"] > FORMAT_VERSION:
+        raise ValueError(
+            f"`path`: {path} has format version {data['version']}; this validation reads up to "
+            f"{FORMAT_VERSION}. Install a newer abi-toolkit."
+        )
+    return data
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # imported from a folder instead of installed
+            continue
+    return found
