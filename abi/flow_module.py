@@ -13,13 +13,20 @@ context becomes a buffer of the module.
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import torch
 import zuko
 from torch import Tensor, nn
-from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal, constraints
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    MixtureSameFamily,
+    MultivariateNormal,
+    constraints,
+)
 from torch.distributions.transforms import Transform
 
 from .generators.flow import FlowModel
@@ -84,11 +91,57 @@ def as_zuko(model: GenerativeModel) -> nn.Module:
 
 
 def _flow(model: FlowModel) -> nn.Module:
-    flow: Any = deepcopy(model.flow)  # training the copy must not change the posterior
+    if len(model.flows) > 1:
+        return _FlowMixture(model)
+    return _member(model, 0)
+
+
+def _member(model: FlowModel, part: int) -> nn.Module:
+    """One flow of a model."""
+    flow: Any = deepcopy(model.flows[part])  # training the copy must not change the posterior
     transform, base = flow.transform, flow.base
-    if model.context is not None:
-        transform, base = AtContext(transform, model.context), AtContext(base, model.context)
+    if model.contexts is not None:
+        context = model.contexts[part]
+        transform, base = AtContext(transform, context), AtContext(base, context)
     return _joined(model.support, model.center, model.scale, [transform], base)
+
+
+class _FlowMixture(nn.Module):
+    """Flows in equal parts as one lazy distribution, as zuko's own mixtures are."""
+
+    def __init__(self, model: FlowModel) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([_member(model, part) for part in range(len(model.flows))])
+
+    def forward(self, c: Tensor | None = None) -> Distribution:
+        """The mixture; ``c`` is ignored."""
+        return EqualMixture([part(None) for part in self.parts])
+
+
+class EqualMixture(Distribution):
+    """Distributions over theta in equal parts."""
+
+    def __init__(self, parts: list[Distribution]) -> None:
+        super().__init__(event_shape=parts[0].event_shape, validate_args=False)
+        self.parts = parts
+
+    @property
+    def support(self) -> constraints.Constraint | None:  # noqa: D102
+        return self.parts[0].support
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Draw (*sample_shape, d): equal shares of the parts, in random order."""
+        shape = torch.Size(sample_shape)
+        count, k = shape.numel(), len(self.parts)
+        shares = [count // k + (part < count % k) for part in range(k)]
+        # The order in which FlowModel draws: the same state of the generator, the same draws.
+        rows = [part.sample((n,)) for part, n in zip(self.parts, shares, strict=True) if n]
+        return torch.cat(rows)[torch.randperm(count)].reshape(*shape, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density at theta (..., d): (...)."""
+        values = torch.stack([part.log_prob(value) for part in self.parts])
+        return values.logsumexp(dim=0) - math.log(len(self.parts))
 
 
 def _mixture(model: MixtureModel) -> nn.Module:

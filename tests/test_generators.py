@@ -25,7 +25,7 @@ RESTORE = {"flow": restore_flow, "mixture": restore_mixture}
 def fit(kind: str, theta: Tensor, support: Support, seed: int = 0) -> GenerativeModel:
     if kind == "mixture":
         return fit_mixture(theta, support, max_components=5, seed=seed)
-    training = TrainingSettings(max_epochs=60, patience=10, learning_rate=3e-3)
+    training = TrainingSettings(max_epochs=60, learning_rate=3e-3)
     return fit_flow(theta, support, settings=FlowSettings(), training=training, seed=seed)[0]
 
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abi.config import ABIConfig
-from abi.encoders import encode
+from abi.encoders import InputScaling, encode
 from abi.kernel import train_kernel
-from abi.quantiles import InputScaling, QuantileNetwork, huber_quantile_loss
+from abi.quantiles import QuantileNetwork, huber_quantile_loss
 from abi.training import TrainingSettings, train
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng, torch_generator
 
-FAST = TrainingSettings(max_epochs=40, patience=8)
+FAST = TrainingSettings(max_epochs=40)
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 0.99), st.floats(0.01, 2.0))
@@ -143,7 +143,7 @@ def test_training_keeps_the_best_weights_and_stops_early() -> None:
         network,
         lambda theta, rows: network.loss(theta, rows, 0.01),
         (noise, x),
-        TrainingSettings(max_epochs=300, patience=10),
+        TrainingSettings(max_epochs=300),
         seed=0,
         on_epoch=seen.append,
     )

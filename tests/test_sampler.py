@@ -25,14 +25,15 @@ from simulators import (
     simulate,
 )
 
-QUICK = TrainingSettings(max_epochs=15, patience=5)
+QUICK = TrainingSettings(max_epochs=15)
 SMALL = abi.ABIConfig(
     hidden=(32, 32),
     num_slices=3,
     num_levels=6,
     network_training=QUICK,
     generator_training=QUICK,
-    flow=FlowSettings(num_transforms=2, hidden=(32,)),
+    flow=FlowSettings(num_transforms=1, hidden=(32,)),
+    num_flows=1,
     min_accepted=100,
 )
 X_O = torch.tensor([0.5, -0.5, 0.6, -0.4, 0.4, -0.6])

@@ -1,20 +1,19 @@
 """What of x a baseline sees: the encoder and the standardisation that ABI has.
 
-NPE conditions on features of x, any function of it. NLE models the density of x, so that only a
-bijection will do: items are put in the order of their first coordinate, which is one for a
-multiset, and each value is mapped by the invertible standardisation of ABI's network. The features
-"sorted", which repeat the items in the order of each coordinate, have no density.
+NPE conditions on features of x, any function of it. NLE models a density, so that the features must
+have one: "flat" is x, "moments" the density of these moments, and for "sorted" items are put in the
+order of their first coordinate, a bijection of a multiset; the features of ABI's "sorted", which
+repeat the items in the order of each coordinate, have no density. Each value is mapped by the
+invertible standardisation of ABI's network.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, encode
-from ..quantiles import InputScaling
+from ..encoders import LEARNED, InputScaling, build_encoder, encode
 
 Inputs = Callable[[Tensor], Tensor]
 
@@ -27,26 +26,24 @@ def features(encoder: str | nn.Module, x: Tensor, item_dim: int) -> tuple[Inputs
         x: simulations that set the units, (n, p).
         item_dim: values of one item of x.
     """
-    if isinstance(encoder, nn.Module):
-        return nn.Identity(), copy.deepcopy(encoder)
-    _check(encoder)
-    scaling = InputScaling(encode(x, encoder, item_dim))
-    return lambda rows: scaling(encode(rows, encoder, item_dim)), nn.Identity()
+    if isinstance(encoder, nn.Module) or encoder in LEARNED:
+        return nn.Identity(), build_encoder(encoder, x, item_dim)
+    return build_encoder(encoder, x, item_dim), nn.Identity()
 
 
-def bijection(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:
-    """An invertible map of x, up to the order of its items, for NLE.
+def with_density(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:
+    """A map of x whose image has a density, for NLE.
 
     Raises:
-        ValueError: if ``encoder`` is a module: features have no likelihood.
+        ValueError: if ``encoder`` is none of ``"flat"``, ``"sorted"`` and ``"moments"``.
     """
-    if isinstance(encoder, nn.Module):
+    if not isinstance(encoder, str) or encoder not in _WITH_DENSITY:
+        given = "a module" if isinstance(encoder, nn.Module) else repr(encoder)
         raise ValueError(
-            "`encoder` of a likelihood must be 'flat' or 'sorted'; got a module, whose features "
-            "have no density that gives that of x. Use snpe."
+            f"`encoder` of a likelihood must be one of {', '.join(_WITH_DENSITY)}; got {given}, "
+            "whose features have no density. Use snpe."
         )
-    _check(encoder)
-    order = canonical if encoder == "sorted" else _as_is
+    order = _WITH_DENSITY[encoder]
     scaling = InputScaling(order(x, item_dim))
     return lambda rows: scaling(order(rows, item_dim))
 
@@ -58,12 +55,8 @@ def canonical(x: Tensor, item_dim: int) -> Tensor:
     return items.gather(1, order).reshape(len(x), -1)
 
 
-def _as_is(x: Tensor, item_dim: int) -> Tensor:
-    return x
-
-
-def _check(encoder: str) -> None:
-    if encoder not in ENCODERS:
-        raise ValueError(
-            f"`encoder` must be one of {', '.join(ENCODERS)} or a torch module; got {encoder!r}."
-        )
+_WITH_DENSITY: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "flat": lambda x, item_dim: x,
+    "sorted": canonical,
+    "moments": lambda x, item_dim: encode(x, "moments", item_dim),
+}

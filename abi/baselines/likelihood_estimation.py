@@ -23,7 +23,7 @@ from simulators.random import child_seed
 from ..problem import Problem, check_width, pose
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
-from .inputs import Inputs, bijection
+from .inputs import Inputs, with_density
 from .reals import RealPrior, require_density
 from .result import BaselinePosterior
 
@@ -55,7 +55,8 @@ def snle(
         num_simulations: simulator calls, shared equally by the rounds.
         num_rounds: one round is amortised, more are for ``x_o`` alone.
         seed: of simulations, training and chains.
-        encoder: ``"flat"``, or ``"sorted"`` for items in the order of their first coordinate.
+        encoder: ``"flat"``, ``"sorted"`` for items in the order of their first coordinate, or
+            ``"moments"`` for the likelihood of these.
         flow: masked autoregressive or spline flow.
         num_chains: chains of the vectorised slice sampler.
         warmup_steps: draws of each chain that are thrown away, ``thin`` sweeps each; fifty sweeps
@@ -65,7 +66,7 @@ def snle(
         parameter_names: d names.
 
     Raises:
-        ValueError: if the prior has no density, the encoder is a module, or arguments are out of
+        ValueError: if the prior has no density, the encoder has no density, or arguments are out of
             range.
     """
     started = time.process_time()
@@ -75,7 +76,7 @@ def snle(
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
-    inputs = bijection(encoder, x, problem.item_dim)
+    inputs = with_density(encoder, x, problem.item_dim)
     with guest(child_seed(seed, 2)):
         chains = {"num_chains": num_chains, "warmup_steps": warmup_steps, "thin": thin}
         trainer = _Trainer(problem, inputs, flow, chains, training_limits(max_epochs))

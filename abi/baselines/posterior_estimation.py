@@ -58,8 +58,8 @@ def snpe(
         num_simulations: simulator calls, shared equally by the rounds.
         num_rounds: one round is amortised, more are for ``x_o`` alone.
         seed: of simulations, training and proposals.
-        encoder: ``"flat"``, ``"sorted"``, or a module x (n, p) -> features (n, k), a copy of which
-            is trained along and is given x as it is.
+        encoder: a name of :mod:`abi.encoders`, or a module x (n, p) -> features (n, k), a copy of
+            which is trained along and is given x as it is.
         proposal: of the second and later rounds. With 20,000 calls, at the one observation of the
             multimodal Gaussian that both were measured at, W1 less its floor was 0.15 for atomic
             (618 CPU seconds) and 0.19 for truncated (455).
