@@ -67,12 +67,17 @@ class Plan:
                 f"got {len(tolerances)}."
             )
 
-    def calls(self, number: int) -> int:
-        """Simulator calls round 1, 2, ... may make: growing shares that use the whole budget."""
-        weights = [self.config.growth**k for k in range(self.num_rounds)]
+    def calls(self, number: int, first: int = 1) -> int:
+        """Simulator calls a round may make: growing shares that use the whole budget.
+
+        Args:
+            number: the round, first, ..., num_rounds.
+            first: the first round that simulates.
+        """
+        weights = [self.config.growth**k for k in range(self.num_rounds + 1 - first)]
+        done = number - first
         ends = [
-            int(self.num_simulations * sum(weights[:k]) / sum(weights))
-            for k in (number - 1, number)
+            int(self.num_simulations * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)
         ]
         return ends[1] - ends[0]
 

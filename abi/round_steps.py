@@ -92,7 +92,7 @@ class Round:
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            wanted, key = self.plan.calls(number + 1), child_seed(seed, 4)
+            wanted, key = self._calls(number + 1), child_seed(seed, 4)
             region = high_density_region(model, self.problem.prior, regions, wanted, key)
             regions = (*regions, region)
         record = RoundRecord(
@@ -118,12 +118,16 @@ class Round:
         """Whether proposals are the prior cut to a region; not where the distance is known."""
         return self.plan.config.proposal == "truncated" and self.work.fixed is None
 
+    def _calls(self, number: int) -> int:
+        """Simulator calls of a round; simulations made before leave the budget to the others."""
+        return self.plan.calls(number, first=1 if self.work.simulations is None else 2)
+
     def _sample(self, before: RoundState | None, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""
         number = len(before.records) + 1 if before else 1
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations)
-        num_calls = self.plan.calls(number)
+        num_calls = self._calls(number)
         simulate = partial(self._simulate_with, seed)
         if self._truncates:
             self.shown.phase("proposing")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from abi import baselines, metrics
 from abi.baselines import posterior_estimation
 from abi.baselines.data_distance import DataDistance
-from abi.baselines.inputs import bijection, canonical, features
+from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
 from abi.support import Support
 from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
@@ -155,9 +155,12 @@ def test_sorted_inputs_forget_the_order_of_items() -> None:
     assert isinstance(module, nn.Identity)
     assert seen(x).shape == (50, 16)
     assert torch.equal(seen(x), seen(shuffled))
-    whole = bijection("sorted", x, 2)
+    whole = with_density("sorted", x, 2)
     assert whole(x).shape == (50, 8)
     assert torch.equal(whole(x), whole(shuffled))
+    assert with_density("moments", x, 2)(x).shape == (50, 5)
+    with pytest.raises(ValueError, match="whose features have no density"):
+        with_density("moments+sorted", x, 2)
 
 
 def test_the_canonical_order_keeps_each_item_whole() -> None:

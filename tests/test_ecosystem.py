@@ -142,9 +142,10 @@ def test_our_arviz_data_comes_back_as_a_posterior(posterior: abi.ABIPosterior) -
 
 
 CONFIGS = {
-    "flow": SMALL,
-    "conditional flow": replace(SMALL, adjustment="conditional"),
-    "mixture": replace(SMALL, generator="mixture"),
+    "flow": replace(SMALL, adjustment="none"),
+    "conditional flow": SMALL,
+    "several flows": replace(SMALL, num_flows=3),
+    "mixture": replace(SMALL, adjustment="none", generator="mixture"),
 }
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
 
 from abi.config import ABIConfig
 from abi.generators.base import GenerativeModel
-from abi.generators.flow import FlowSettings, fit_flow, restore_flow
+from abi.generators.flow import Conditioning, FlowSettings, fit_flow, restore_flow
 from abi.generators.mixture import fit_mixture, restore_mixture
 from abi.support import Support, allowed
 from abi.training import TrainingSettings
@@ -127,14 +129,38 @@ def test_a_conditional_flow_is_read_at_one_context() -> None:
         settings=FlowSettings(),
         training=TrainingSettings(max_epochs=30),
         seed=0,
-        context=context,
-        at=torch.tensor([1.0]),
+        given=Conditioning(nn.Identity(), context, torch.tensor([1.0])),
     )
     draws = model.sample(10_000, seed=1)
     assert float(draws.mean()) == pytest.approx(1.0, abs=0.08)
     assert float(draws.std()) == pytest.approx(0.5, abs=0.06)
     restored = restore_flow(model.state())
     assert torch.equal(restored.sample(10, seed=0), model.sample(10, seed=0))
+
+
+def test_several_flows_are_one_normalised_density_in_equal_parts() -> None:
+    theta = torch.randn(600, 1, generator=torch_generator(0))
+    support = Support(torch.tensor([-6.0]), torch.tensor([6.0]))
+    model, _ = fit_flow(
+        theta,
+        support,
+        settings=FlowSettings(num_transforms=1, hidden=(16,)),
+        training=TrainingSettings(max_epochs=10),
+        seed=0,
+        num_flows=3,
+    )
+    grid = torch.linspace(-5.999, 5.999, 20_001)[:, None]
+    density = model.log_prob(grid).exp()
+    assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(1.0, abs=1e-3)
+    singles = [replace(model, flows=nn.ModuleList([flow])) for flow in model.flows]
+    mean = torch.stack([single.log_prob(grid).exp() for single in singles]).mean(dim=0)
+    torch.testing.assert_close(density, mean, atol=1e-5, rtol=1e-4)
+    # Ten draws: shares of 4, 3 and 3, in random order; the same after a trip through the disk.
+    draws = model.sample(10, seed=1)
+    assert draws.shape == (10, 1)
+    assert torch.equal(restore_flow(model.state()).sample(10, seed=1), draws)
+    first = model.sample(3_000, seed=2)[:1_000]
+    assert float(first.mean()) == pytest.approx(float(theta.mean()), abs=0.15)
 
 
 @pytest.mark.parametrize(

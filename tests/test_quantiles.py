@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from abi.config import ABIConfig
 from abi.encoders import InputScaling, encode
@@ -130,23 +131,37 @@ def test_the_network_is_a_function_of_its_seed() -> None:
     assert not torch.equal(first, other)
 
 
-def test_training_keeps_the_best_weights_and_stops_early() -> None:
+def test_training_keeps_the_weights_of_the_best_epoch() -> None:
     generator = torch_generator(0)
     x = torch.randn(200, 1, generator=generator)
     noise = torch.randn(200, 1, generator=generator)
     with isolated_rng(0):
         network = QuantileNetwork(
-            noise, x, torch.eye(1), torch.tensor([0.5]), (64, 64), standardize=True
+            noise, nn.Identity(), 1, torch.eye(1), torch.tensor([0.5]), (64, 64), standardize=True
         )
+    held = torch.randperm(200, generator=torch_generator(0))[:20]  # as the training draws it
     seen: list[float] = []
+    losses: list[float] = []
+
+    def on_epoch(share: float) -> None:
+        seen.append(share)
+        with torch.no_grad():
+            losses.append(float(network.loss(noise[held], x[held], 0.01)))
+
     log = train(
         network,
         lambda theta, rows: network.loss(theta, rows, 0.01),
         (noise, x),
-        TrainingSettings(max_epochs=300),
+        TrainingSettings(max_epochs=200),
         seed=0,
-        on_epoch=seen.append,
+        on_epoch=on_epoch,
     )
-    assert log.epochs < 300  # pure noise cannot be learned: the held-out loss stalls
-    assert len(seen) == log.epochs
+    assert len(seen) == log.epochs == 200
     assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    # Pure noise cannot be learned: the last epoch is not the best.
+    assert min(losses) < losses[-1]
+    assert log.validation_loss == pytest.approx(min(losses))
+    with torch.no_grad():
+        kept = float(network.loss(noise[held], x[held], 0.01))
+    assert kept == pytest.approx(min(losses))

@@ -59,7 +59,8 @@ class FlowModel:
                 if count
             ]
             z = torch.cat(parts) if parts else torch.empty(0, len(self.center))
-            z = z[torch.randperm(len(z))]
+            if len(self.flows) > 1:
+                z = z[torch.randperm(len(z))]
         return self.support.from_real(z * self.scale + self.center)
 
     @torch.no_grad()

@@ -1,0 +1,133 @@
+"""Truncated proposals: regions hold the posterior, and what is drawn inside is the prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
+
+from abi import regions as module
+from abi.generators.flow import FlowModel, FlowSettings, fit_flow
+from abi.generators.mixture import fit_mixture
+from abi.regions import Region, high_density_region, inside_all, sample_inside
+from abi.support import Support
+from abi.training import TrainingSettings
+from simulators.random import torch_generator
+
+BOX = Independent(Uniform(-4 * torch.ones(2), 4 * torch.ones(2)), 1)
+SLOPED = Independent(Normal(torch.zeros(2), torch.ones(2)), 1)
+EVERYWHERE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
+
+
+class Sampler:
+    """A prior that can only be sampled."""
+
+    def __init__(self, prior: torch.distributions.Distribution):
+        self.prior = prior
+
+    def sample(self, sample_shape: tuple[int]) -> Tensor:
+        return self.prior.sample(sample_shape)
+
+
+def narrow_flow(mean: float = 0.5, sd: float = 0.2, seed: int = 0) -> FlowModel:
+    """A flow of N(mean, sd^2) in each of two coordinates."""
+    theta = mean + sd * torch.randn(2_000, 2, generator=torch_generator(seed))
+    training = TrainingSettings(num_steps=150)
+    settings = FlowSettings(num_transforms=1, hidden=(16,))
+    return fit_flow(theta, EVERYWHERE, settings=settings, training=training, seed=seed)[0]
+
+
+@pytest.fixture(scope="module")
+def flow() -> FlowModel:
+    return narrow_flow()
+
+
+def test_a_region_holds_its_model_s_draws_and_little_else(flow: FlowModel) -> None:
+    region = high_density_region(flow, BOX, (), 1_000, seed=1)
+    draws = flow.sample(20_000, seed=2)
+    assert float(region.contains(draws).float().mean()) > 0.999
+    far = torch.tensor([[0.5, 3.0], [-3.0, 0.5], [3.9, 3.9]])
+    assert not region.contains(far).any()
+
+
+@pytest.mark.parametrize("prior", [BOX, SLOPED], ids=["flat", "sloped"])
+def test_draws_inside_are_those_of_the_prior(
+    prior: torch.distributions.Distribution, flow: FlowModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weighted resampling of the stretched flow against plain rejection from the prior."""
+    region = high_density_region(flow, prior, (), 1_000, seed=1)
+    plain = sample_inside(prior, (region,), 3_000, seed=3)
+    monkeypatch.setattr(module, "_PER_DRAW", 0)
+    monkeypatch.setattr(module, "_CHUNK", 10)  # rejection gives up at once
+    weighted = sample_inside(prior, (region,), 3_000, seed=4)
+    assert len(plain) == len(weighted) == 3_000
+    assert region.contains(plain).all()
+    assert region.contains(weighted).all()
+    assert len(weighted.unique(dim=0)) == 3_000  # no theta comes twice
+    # Means and sds of the two agree to a few Monte-Carlo errors; q itself is far narrower.
+    spread = plain.std(dim=0)
+    assert ((plain.mean(dim=0) - weighted.mean(dim=0)).abs() / spread).max() < 0.12
+    assert ((weighted.std(dim=0) / spread) - 1).abs().max() < 0.08
+    assert (spread > 1.4 * flow.sample(3_000, seed=5).std(dim=0)).all()
+
+
+def test_a_prior_that_can_only_be_sampled_gets_a_region_its_draws_fill(flow: FlowModel) -> None:
+    wide = Independent(Uniform(-400 * torch.ones(2), 400 * torch.ones(2)), 1)
+    with_density = high_density_region(flow, wide, (), 200, seed=1)
+    without = high_density_region(flow, Sampler(wide), (), 200, seed=1)
+    assert without.log_threshold < with_density.log_threshold
+    draws = flow.sample(5_000, seed=2)
+    assert without.contains(draws[with_density.contains(draws)]).all()  # larger, not elsewhere
+    inside = sample_inside(Sampler(wide), (without,), 200, seed=3)
+    assert len(inside) == 200
+    assert without.contains(inside).all()
+
+
+def test_regions_are_nested() -> None:
+    first = high_density_region(narrow_flow(0.5, 0.6), BOX, (), 500, seed=1)
+    second = high_density_region(narrow_flow(0.8, 0.2, seed=5), BOX, (first,), 500, seed=2)
+    theta = sample_inside(BOX, (first, second), 1_000, seed=3)
+    assert first.contains(theta).all()
+    assert second.contains(theta).all()
+    both = inside_all((first, second), theta)
+    assert torch.equal(both, first.contains(theta) & second.contains(theta))
+    assert inside_all((), theta).all()
+
+
+def test_a_mixture_has_regions_too() -> None:
+    theta = 0.5 + 0.2 * torch.randn(2_000, 2, generator=torch_generator(0))
+    mixture = fit_mixture(theta, EVERYWHERE, max_components=1, seed=0)
+    region = high_density_region(mixture, BOX, (), 300, seed=1)
+    inside = sample_inside(BOX, (region,), 300, seed=2)
+    assert len(inside) == 300
+    exact = MultivariateNormal(mixture.means[0], scale_tril=mixture.factors[0])
+    assert (exact.log_prob(inside) >= region.log_threshold - 1e-4).all()
+
+
+def test_draws_are_a_function_of_the_seed(flow: FlowModel) -> None:
+    region = high_density_region(flow, BOX, (), 100, seed=1)
+    again = high_density_region(flow, BOX, (), 100, seed=1)
+    assert region.log_threshold == again.log_threshold
+    first, second, other = (sample_inside(BOX, (region,), 100, seed=s) for s in (1, 1, 2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_stretched_draws_know_their_density(flow: FlowModel) -> None:
+    theta, log_density = flow.sample_wide(500, 1.0, seed=0)
+    torch.testing.assert_close(log_density, flow.log_prob(theta), atol=1e-3, rtol=1e-3)
+    wide, _ = flow.sample_wide(5_000, 2.0, seed=0)
+    narrow = flow.sample(5_000, seed=1)
+    assert (wide.std(dim=0) > 1.5 * narrow.std(dim=0)).all()
+
+
+def test_the_box_of_a_region_never_cuts_what_the_density_admits(flow: FlowModel) -> None:
+    region = high_density_region(flow, BOX, (), 100, seed=1)
+    boxless = replace(region, lower=torch.full((2,), -9.0), upper=torch.full((2,), 9.0))
+    grid = torch.cartesian_prod(torch.linspace(-4, 4, 161), torch.linspace(-4, 4, 161))
+    cut = boxless.contains(grid) & ~region.contains(grid)
+    assert int(cut.sum()) <= 0.01 * int(boxless.contains(grid).sum())
+    assert isinstance(boxless, Region)
