@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from abi.cli import doctor
 from abi.cli.app import app, main
 from abi.cli.ending import EXIT_STATUS
+from abi.storage import FORMAT_VERSION
 from simulators.random import isolated_rng
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,7 @@ def test_results_come_as_json_and_nothing_else(folder: Path) -> None:
                     "--rounds", "1", "--out", "run", "--json")  # fmt: skip
     summary = json.loads(fitted.stdout)
     kept = json.loads((folder / "run" / "summary.json").read_text())
-    assert kept == {"version": 1, **summary}
+    assert kept == {"version": FORMAT_VERSION, **summary}
     tested = invoke("validate", "--posterior", "endings_module:sharp", "--data", "joint.npz",
                     "-m", "sbc", "--json")  # fmt: skip
     assert tested.exit_code == 1

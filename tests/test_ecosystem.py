@@ -12,6 +12,7 @@ import numpy as np
 import problems
 import pytest
 import torch
+import zuko
 from test_sampler import SMALL, X_O, quick_fit
 
 import abi
@@ -156,7 +157,7 @@ def test_a_stored_posterior_is_a_zuko_flow_with_the_same_draws_and_density(
     quick_fit(config=CONFIGS[name]).save(tmp_path / "posterior.safetensors")
     posterior = abi.load(tmp_path / "posterior.safetensors")
     flow = posterior.to_zuko()
-    assert type(flow).__module__.split(".")[0] == "zuko"
+    assert isinstance(flow, zuko.lazy.LazyDistribution)
     with isolated_rng(5), torch.no_grad():
         drawn = flow().sample((200,))
     torch.testing.assert_close(drawn, posterior.sample((200,), seed=5))
