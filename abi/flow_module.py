@@ -106,7 +106,7 @@ def _member(model: FlowModel, part: int) -> nn.Module:
     return _joined(model.support, model.center, model.scale, [transform], base)
 
 
-class _FlowMixture(zuko.lazy.LazyDistribution):
+class _FlowMixture(zuko.lazy.LazyDistribution):  # type: ignore[misc]  # zuko has no types
     """Flows in equal parts as one lazy distribution, as zuko's own mixtures are."""
 
     def __init__(self, model: FlowModel) -> None:
