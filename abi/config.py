@@ -10,7 +10,9 @@ from .encoders import FIXED, LEARNED
 from .generators.flow import FlowSettings
 from .training import TrainingSettings
 
-Encoder = Literal["auto", "flat", "sorted", "moments", "moments+sorted", "deep_set", "conv"]
+Encoder = Literal[
+    "auto", "flat", "sorted", "moments", "moments+sorted", "deep_set", "conv", "both_orders"
+]
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
 

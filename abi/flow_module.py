@@ -100,9 +100,8 @@ def _member(model: FlowModel, part: int) -> nn.Module:
     """One flow of a model."""
     flow: Any = deepcopy(model.flows[part])  # training the copy must not change the posterior
     transform, base = flow.transform, flow.base
-    if model.contexts is not None:
-        context = model.contexts[part]
-        transform, base = AtContext(transform, context), AtContext(base, context)
+    if model.context is not None:
+        transform, base = AtContext(transform, model.context), AtContext(base, model.context)
     return _joined(model.support, model.center, model.scale, [transform], base)
 
 

@@ -16,7 +16,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import build_encoder, candidates, prepared
+from .encoders import LEARNED, build_encoder, candidates, prepared
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -84,7 +84,7 @@ def train_kernel(
         x_o: the observation, (p,).
         config: constants.
         seed: seed of directions, weights and batches.
-        previous: the last round's kernel; its choice of encoder stands.
+        previous: the last round's kernel, to fine-tune or to choose the encoder from.
         on_epoch: told the share of the training done.
         item_dim: values of one item of x, for the encoders that know items.
         own: the user's encoder, in place of the configured one.
@@ -125,12 +125,21 @@ def _choices(
     item_dim: int,
     own: nn.Module | None,
 ) -> Sequence[str | nn.Module]:
-    """The encoders to try: the user's own, the last round's, the one asked for, or all that fit."""
+    """The encoders to try: the user's own, the one asked for, or those that fit x.
+
+    What the prior's pairs are too few and too wide to teach, a later round's may: the learned ones
+    are tried anew until one of them wins, which then stays.
+    """
     if own is not None:
         return (own,)
-    if previous is not None:
+    if config.encoder != "auto":
+        return (config.encoder,)
+    fitting = candidates(x_dim, item_dim)
+    if previous is None:
+        return fitting
+    if config.fine_tune or previous.encoder in LEARNED:
         return (previous.encoder,)
-    return candidates(x_dim, item_dim) if config.encoder == "auto" else (config.encoder,)
+    return (previous.encoder, *(name for name in fitting if name in LEARNED))
 
 
 def _start(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from abi.config import ABIConfig
-from abi.encoders import InputScaling, encode
+from abi.encoders import encode
+from abi.item_encoders import InputScaling
 from abi.kernel import train_kernel
 from abi.quantiles import QuantileNetwork, huber_quantile_loss
 from abi.training import TrainingSettings, train

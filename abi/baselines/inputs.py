@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from ..encoders import LEARNED, InputScaling, build_encoder, encode
+from ..encoders import LEARNED, build_encoder, encode
+from ..item_encoders import InputScaling
 
 Inputs = Callable[[Tensor], Tensor]
 

@@ -2,11 +2,10 @@
 
 Draws are mapped to the real line by the support, standardised, and given to a zuko flow trained
 by maximum likelihood: an affine autoregressive map, which follows a posterior over orders of
-magnitude of its scale, then spline maps, which bend what is left. With a context c(x), the flow
-is conditional, theta | x, and the model is read at x_o alone; an encoder with weights is trained
-with its flow. Several flows that start from different weights and hold out different rows are
-mixed in equal parts: the mixture's log score is at least the mean of theirs, and where they
-disagree it is wider.
+magnitude of its scale, then spline maps, which bend what is left. With a context, features of x,
+the flow is conditional, theta | x, and the model is read at x_o alone. Several flows that start
+from different weights and hold out different rows are mixed in equal parts: the mixture's log score
+is at least the mean of theirs, and where they disagree it is wider.
 
 Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) for the affine map;
 zuko's implementation.
@@ -23,7 +22,6 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
 
-from ..encoders import prepared
 from ..support import Support
 from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
@@ -40,13 +38,13 @@ class FlowSettings:
 
 @dataclass(frozen=True, eq=False)
 class FlowModel:
-    """Fitted flows in equal parts; conditional ones are read each at its row of ``contexts``."""
+    """Fitted flows in equal parts; conditional ones are read at ``context``, (k,)."""
 
     flows: nn.ModuleList
     support: Support
     center: Tensor
     scale: Tensor
-    contexts: Tensor | None
+    context: Tensor | None
     settings: FlowSettings
 
     @torch.no_grad()
@@ -94,17 +92,17 @@ class FlowModel:
         return self.support.from_real(z), log_density - self.support.log_jacobian(z)
 
     def state(self) -> GeneratorState:
-        """Weights, scaling, support and contexts."""
+        """Weights, scaling, support and context."""
         tensors = {f"flows.{name}": value for name, value in self.flows.state_dict().items()}
         tensors |= {"center": self.center, "scale": self.scale}
         tensors |= {"lower": self.support.lower, "upper": self.support.upper}
-        if self.contexts is not None:
-            tensors["contexts"] = self.contexts
+        if self.context is not None:
+            tensors["context"] = self.context
         values = asdict(self.settings) | {"num_flows": len(self.flows)}
         return GeneratorState("flow", tensors, values)
 
     def _distribution(self, part: int) -> Any:
-        return self.flows[part](None if self.contexts is None else self.contexts[part])
+        return self.flows[part](self.context)
 
     def _shares(self, num_samples: int) -> list[int]:
         """How many draws each flow gives: equal parts, the first ones the remainder."""
@@ -114,11 +112,10 @@ class FlowModel:
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """What a conditional flow is given: an encoder to start from, x (n, p), and x_o (p,)."""
+    """What a conditional flow is given: features of x, (n, k), and those of x_o, (k,)."""
 
-    encoder: nn.Module
-    x: Tensor
-    x_o: Tensor
+    values: Tensor
+    at: Tensor
 
 
 def fit_flow(
@@ -139,7 +136,7 @@ def fit_flow(
     """
     z = support.to_real(theta)
     center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
-    flows, contexts, logs = nn.ModuleList(), [], []
+    flows, logs = nn.ModuleList(), []
     for part in range(num_flows):
 
         def on_part(share: float, done: int = part) -> None:
@@ -147,12 +144,11 @@ def fit_flow(
                 on_epoch((done + share) / num_flows)
 
         key = child_seed(seed, part)
-        flow, context, log = _fit_one((z - center) / scale, settings, training, key, given, on_part)
+        flow, log = _fit_one((z - center) / scale, settings, training, key, given, on_part)
         flows.append(flow)
-        contexts.append(context)
         logs.append(log)
-    at = None if given is None else torch.stack(contexts)
-    model = FlowModel(flows, support, center, scale, at, settings)
+    context = None if given is None else given.at
+    model = FlowModel(flows, support, center, scale, context, settings)
     return model, min(logs, key=lambda log: log.validation_loss)
 
 
@@ -163,29 +159,17 @@ def _fit_one(
     seed: int,
     given: Conditioning | None,
     on_epoch: Progress,
-) -> tuple[nn.Module, Tensor, TrainingLog]:
-    """One flow, the context at x_o, and what its training did."""
-    if given is None:
-        flow = _build(standard.shape[1], 0, settings, child_seed(seed, 0))
-        log = train(
-            flow,
-            lambda rows: -flow(None).log_prob(rows).mean(),
-            (standard,), training, child_seed(seed, 1), on_epoch,
-        )  # fmt: skip
-        return flow, torch.empty(0), log
-    encoder, inputs = prepared(given.encoder, given.x)
-    with torch.no_grad():
-        width = encoder(inputs[:1]).shape[1]
+) -> tuple[nn.Module, TrainingLog]:
+    """One flow, and what its training did."""
+    width = 0 if given is None else given.values.shape[1]
     flow = _build(standard.shape[1], width, settings, child_seed(seed, 0))
-    log = train(
-        nn.ModuleList([flow, encoder]),
-        lambda rows, x: -flow(encoder(x)).log_prob(rows).mean(),
-        (standard, inputs), training, child_seed(seed, 1), on_epoch,
-    )  # fmt: skip
-    with torch.no_grad():
-        observed = prepared(given.encoder, given.x_o[None])[1]
-        context = encoder(observed)[0]
-    return flow, context, log
+
+    def loss(rows: Tensor, context: Tensor | None = None) -> Tensor:
+        value: Tensor = -flow(context).log_prob(rows).mean()
+        return value
+
+    data = (standard,) if given is None else (standard, given.values)
+    return flow, train(flow, loss, data, training, child_seed(seed, 1), on_epoch)
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:
@@ -194,8 +178,8 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     num_flows = values.pop("num_flows")
     settings = FlowSettings(**(values | {"hidden": tuple(values["hidden"])}))
     tensors = state.tensors
-    contexts = tensors.get("contexts")
-    width = 0 if contexts is None else contexts.shape[1]
+    context = tensors.get("context")
+    width = 0 if context is None else len(context)
     flows = nn.ModuleList(
         [_build(len(tensors["center"]), width, settings, seed=0) for _ in range(num_flows)]
     )
@@ -203,7 +187,7 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     flows.load_state_dict(weights)
     flows.eval()
     support = Support(tensors["lower"], tensors["upper"])
-    return FlowModel(flows, support, tensors["center"], tensors["scale"], contexts, settings)
+    return FlowModel(flows, support, tensors["center"], tensors["scale"], context, settings)
 
 
 def _build(theta_dim: int, context_dim: int, settings: FlowSettings, seed: int) -> nn.Module:
