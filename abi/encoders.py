@@ -11,8 +11,8 @@ asinh(L_ij / L_jj), which resolve a scale of 1e-4 and a correlation of 0.999 as 
 regression, never by the answer.
 
 Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_set*, *conv* and
-*both_orders*; ``auto`` tries the last two as well where x has ten items or more. A torch module of your own, x (n, p) ->
-features (n, k), takes the same place.
+*both_orders*; ``auto`` tries the last two as well where x has ten items or more. A torch module of
+your own, x (n, p) -> features (n, k), takes the same place.
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 """
@@ -63,8 +63,7 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.
 
     Args:
         encoder: a name of this module's text (but ``auto``), or a module x (n, p) -> (n, k), of
-        which
-            a copy is made.
+            which a copy is made.
         x: data that set the scales, (n, p).
         item_dim: values of one item (or channels of a series); x holds its items one after another.
 
