@@ -84,17 +84,17 @@ class SeriesEncoder(nn.Module):
         self.item_dim = item_dim
         self.scaling = InputScaling(x)
         self.layers = nn.Sequential(
-            nn.Conv1d(item_dim, width, 5, padding=2), nn.ReLU(),
-            nn.Conv1d(width, width, 5, padding=2), nn.ReLU(),
-            nn.Conv1d(width, width, 5, padding=2), nn.ReLU(),
+            _along(item_dim, width, 5), nn.ReLU(),
+            _along(width, width, 5), nn.ReLU(),
+            _along(width, width, 5, stride=2), nn.ReLU(),
         )  # fmt: skip
-        self.pool = nn.AdaptiveAvgPool1d(4)
+        self.pool = nn.AdaptiveAvgPool2d((1, 4))
         self.out = nn.Linear(4 * width, num_features)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, num_features)."""
-        series = self.scaling(x).reshape(len(x), -1, self.item_dim).transpose(1, 2)
-        features: Tensor = self.out(self.pool(self.layers(series)).flatten(start_dim=1))
+        series = self.scaling(x).reshape(len(x), -1, self.item_dim)
+        features: Tensor = self.out(self.pool(self.layers(_as_image(series))).flatten(start_dim=1))
         return features
 
 
@@ -142,20 +142,36 @@ class _Convolution(nn.Module):
         sizes = [channels, *(width for _ in dilations)]
         layers: list[nn.Module] = []
         for before, dilation in zip(sizes, dilations, strict=False):
-            layers += [nn.Conv1d(before, width, 3, padding=dilation, dilation=dilation), nn.ReLU()]
+            layers += [_along(before, width, 3, dilation=dilation), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
-        self.attention = nn.Conv1d(width, width, 1)
+        self.attention = nn.Linear(width, width)
         self.out = nn.Sequential(nn.Linear(3 * width, 64), nn.ReLU(), nn.Linear(64, num_features))
 
     def forward(self, series: Tensor) -> Tensor:
         """Map (n, k, channels - 1) to (n, num_features); the place is a channel more."""
         place = torch.linspace(-1.0, 1.0, series.shape[1]).to(series)
         place = place[None, :, None].expand(len(series), -1, 1)
-        hidden = self.layers(torch.cat([series, place], dim=2).transpose(1, 2))
-        located = (self.attention(hidden).softmax(dim=2) * series[:, None, :, 0]).sum(dim=2)
-        pooled = torch.cat([hidden.mean(dim=2), hidden.amax(dim=2), located], dim=1)
+        image = self.layers(_as_image(torch.cat([series, place], dim=2)))
+        hidden = image[:, :, 0].transpose(1, 2)
+        located = (self.attention(hidden).softmax(dim=1) * series[:, :, :1]).sum(dim=1)
+        pooled = torch.cat([hidden.mean(dim=1), hidden.amax(dim=1), located], dim=1)
         features: Tensor = self.out(pooled)
         return features
+
+
+def _along(
+    channels: int, width: int, places: int, *, stride: int = 1, dilation: int = 1
+) -> nn.Conv2d:
+    """A convolution over a series laid out as an image one pixel high."""
+    padding = dilation * (places // 2)
+    return nn.Conv2d(
+        channels, width, (1, places), (1, stride), padding=(0, padding), dilation=(1, dilation)
+    )
+
+
+def _as_image(series: Tensor) -> Tensor:
+    """(n, k, m) -> (n, m, 1, k), channels last: convolutions on CPU take half the time so."""
+    return series.transpose(1, 2)[:, :, None].contiguous(memory_format=torch.channels_last)
 
 
 def sorted_by_each(items: Tensor) -> list[Tensor]:
