@@ -7,7 +7,7 @@ C.1, a fixed function takes its place and the rest of the algorithm stays as it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import LEARNED, build_encoder, candidates, prepared
+from .encoders import FIXED, LEARNED, build_encoder, candidates, prepared
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -24,7 +24,10 @@ from .training import TrainingLog, train
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
-    """A trained quantile network, the name of its encoder, and the observation it compares with."""
+    """A trained quantile network, the name of its encoder, and the observation it compares with.
+
+    ``rival`` is the best of the learned encoders, where a fixed one was better.
+    """
 
     network: QuantileNetwork
     encoder: str
@@ -32,6 +35,7 @@ class LearnedKernel:
     x_o: Tensor
     order: float
     mixing: float
+    rival: str | None = None
 
     def table(self, x: Tensor) -> QuantileTable:
         """Quantiles of theta given each row of x (n, p), in the network's units."""
@@ -115,7 +119,12 @@ def train_kernel(
             network.encoder = whole
         fits.append((kernel, log))
     # The same split and directions for all: their held-out losses are comparable.
-    return min(fits, key=lambda fit: fit[1].validation_loss)
+    fits.sort(key=lambda fit: fit[1].validation_loss)
+    kernel, log = fits[0]
+    if kernel.encoder in FIXED:
+        names = (fit[0].encoder for fit in fits)
+        kernel = replace(kernel, rival=next((name for name in names if name in LEARNED), None))
+    return kernel, log
 
 
 def _choices(
@@ -127,19 +136,18 @@ def _choices(
 ) -> Sequence[str | nn.Module]:
     """The encoders to try: the user's own, the one asked for, or those that fit x.
 
-    What the prior's pairs are too few and too wide to teach, a later round's may: the learned ones
-    are tried anew until one of them wins, which then stays.
+    What the prior's pairs are too few and too wide to teach, a later round's may: where a fixed one
+    won, the best of the learned is tried again.
     """
     if own is not None:
         return (own,)
     if config.encoder != "auto":
         return (config.encoder,)
-    fitting = candidates(x_dim, item_dim)
     if previous is None:
-        return fitting
-    if config.fine_tune or previous.encoder in LEARNED:
+        return candidates(x_dim, item_dim)
+    if config.fine_tune or previous.rival is None:
         return (previous.encoder,)
-    return (previous.encoder, *(name for name in fitting if name in LEARNED))
+    return (previous.encoder, previous.rival)
 
 
 def _start(

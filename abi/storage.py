@@ -89,6 +89,7 @@ def save_state(state: RoundState, path: Path) -> None:
         tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
         header["kernel"] = {
             "encoder": state.kernel.encoder,
+            "rival": state.kernel.rival,
             "item_dim": state.kernel.item_dim,
         }
     write_parts(path, "abi-round", tensors, header)
@@ -137,7 +138,8 @@ def _restore_kernel(
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
     encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
     network = _restore_network(_unprefix("network", tensors), config, encoder)
-    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing)
+    rival = header["rival"]
+    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing, rival)
 
 
 def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:

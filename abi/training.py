@@ -80,7 +80,10 @@ def train(
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
     num_epochs = min(settings.max_epochs, math.ceil(settings.num_steps / per_epoch))
     optimizer = torch.optim.AdamW(
-        module.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        module.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=True,
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer,
