@@ -11,8 +11,9 @@ asinh(L_ij / L_jj), which resolve a scale of 1e-4 and a correlation of 0.999 as 
 regression, never by the answer.
 
 Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_set*, *conv* and
-*both_orders*; ``auto`` tries the last two as well where x has ten items or more. A torch module of
-your own, x (n, p) -> features (n, k), takes the same place.
+*both_orders*. Where x has ten items or more, ``auto`` tries one of them as well: *conv* if flat did
+better than sorted, *both_orders* otherwise. A torch module of your own, x (n, p) -> features
+(n, k), takes the same place.
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 """
@@ -20,7 +21,7 @@ All but yours end or begin with :class:`InputScaling`, a fixed invertible map pe
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -48,14 +49,22 @@ class _Fixed(nn.Module):
 
 
 def candidates(x_dim: int, item_dim: int) -> tuple[str, ...]:
-    """The encoders that can tell something about x (n, x_dim) without being chosen by hand."""
+    """The fixed encoders that can tell something about x (n, x_dim)."""
     num_items = x_dim // item_dim
     if num_items < 2:
         return FIXED[:1]
-    if num_items >= _ITEMS_TO_CONVOLVE:
-        return (*FIXED, "conv", "both_orders")
     # Fewer items than values of one: their covariance has no full factor.
     return FIXED if num_items > item_dim else FIXED[:2]
+
+
+def learned_for(x_dim: int, item_dim: int, losses: Mapping[str, float]) -> str | None:
+    """The learned encoder that suits x, by the held-out losses of the fixed ones.
+
+    Where the values in their order predict better than sorted, x is a series.
+    """
+    if x_dim // item_dim < _ITEMS_TO_CONVOLVE:
+        return None
+    return "conv" if losses["flat"] < losses["sorted"] else "both_orders"
 
 
 def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.Module:

@@ -16,7 +16,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import FIXED, LEARNED, build_encoder, candidates, prepared
+from .encoders import FIXED, LEARNED, build_encoder, candidates, learned_for, prepared
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -26,7 +26,7 @@ from .training import TrainingLog, train
 class LearnedKernel:
     """A trained quantile network, the name of its encoder, and the observation it compares with.
 
-    ``rival`` is the best of the learned encoders, where a fixed one was better.
+    ``rival`` is the learned encoder that lost to it, to be tried again in the next round.
     """
 
     network: QuantileNetwork
@@ -93,38 +93,55 @@ def train_kernel(
         item_dim: values of one item of x, for the encoders that know items.
         own: the user's encoder, in place of the configured one.
     """
-    fits = []
-    choices = _choices(x.shape[1], config, previous, item_dim, own)
-    for position, encoder in enumerate(choices):
-        kernel = _start(theta, x, x_o, config, encoder, item_dim, seed, previous)
-        network = kernel.network
-        network.encoder, inputs = prepared(whole := network.encoder, x)
 
-        def on_part(share: float, done: int = position) -> None:
+    def attempt(encoder: str | nn.Module, done: float, share: float) -> _Fit:
+        def on_part(part: float) -> None:
             if on_epoch is not None:
-                on_epoch((done + share) / len(choices))
+                on_epoch(done + share * part)
 
-        def loss(rows: Tensor, inputs: Tensor, network: QuantileNetwork = network) -> Tensor:
-            return network.loss(rows, inputs, config.kappa)
+        kernel = _start(theta, x, x_o, config, encoder, item_dim, seed, previous)
+        return kernel, _train(kernel.network, theta, x, config, seed, on_part)
 
-        log = train(
-            network,
-            loss,
-            (theta, inputs),
-            config.network_training,
-            child_seed(seed, 1),
-            on_part,
-        )
-        if isinstance(network.encoder, nn.Identity):
-            network.encoder = whole
-        fits.append((kernel, log))
+    choices = _choices(x.shape[1], config, previous, item_dim, own)
+    learned = own is None and config.encoder == "auto" and previous is None
+    share = 1.0 / (len(choices) + learned)
+    fits = [attempt(encoder, place * share, share) for place, encoder in enumerate(choices)]
+    if learned and (name := learned_for(x.shape[1], item_dim, _losses(fits))) is not None:
+        fits.append(attempt(name, 1.0 - share, share))
     # The same split and directions for all: their held-out losses are comparable.
-    fits.sort(key=lambda fit: fit[1].validation_loss)
-    kernel, log = fits[0]
+    kernel, log = min(fits, key=lambda fit: fit[1].validation_loss)
     if kernel.encoder in FIXED:
-        names = (fit[0].encoder for fit in fits)
-        kernel = replace(kernel, rival=next((name for name in names if name in LEARNED), None))
+        rival = next((fit[0].encoder for fit in fits if fit[0].encoder in LEARNED), None)
+        kernel = replace(kernel, rival=rival)
     return kernel, log
+
+
+_Fit = tuple[LearnedKernel, TrainingLog]
+
+
+def _losses(fits: Sequence[_Fit]) -> dict[str, float]:
+    return {kernel.encoder: log.validation_loss for kernel, log in fits}
+
+
+def _train(
+    network: QuantileNetwork,
+    theta: Tensor,
+    x: Tensor,
+    config: ABIConfig,
+    seed: int,
+    on_epoch: Progress,
+) -> TrainingLog:
+    """Train a network in place; an encoder without weights is applied once, beforehand."""
+    network.encoder, inputs = prepared(whole := network.encoder, x)
+
+    def loss(rows: Tensor, inputs: Tensor) -> Tensor:
+        return network.loss(rows, inputs, config.kappa)
+
+    key = child_seed(seed, 1)
+    log = train(network, loss, (theta, inputs), config.network_training, key, on_epoch)
+    if isinstance(network.encoder, nn.Identity):
+        network.encoder = whole
+    return log
 
 
 def _choices(
@@ -137,7 +154,7 @@ def _choices(
     """The encoders to try: the user's own, the one asked for, or those that fit x.
 
     What the prior's pairs are too few and too wide to teach, a later round's may: where a fixed one
-    won, the best of the learned is tried again.
+    won, the learned one is tried again.
     """
     if own is not None:
         return (own,)

@@ -136,7 +136,8 @@ def _restore_kernel(
     name, item_dim = header["encoder"], header["item_dim"]
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
-    encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
+    with isolated_rng(0):  # weights are drawn, then replaced
+        encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
     network = _restore_network(_unprefix("network", tensors), config, encoder)
     rival = header["rival"]
     return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing, rival)

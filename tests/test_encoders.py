@@ -11,7 +11,7 @@ from test_sampler import SMALL, X_O, quick_fit
 from torch import Tensor, nn
 
 import abi
-from abi.encoders import FIXED, LEARNED, build_encoder, candidates, moments, prepared
+from abi.encoders import FIXED, LEARNED, build_encoder, candidates, learned_for, moments, prepared
 from abi.kernel import OWN_ENCODER
 from simulators.random import isolated_rng, torch_generator
 
@@ -66,7 +66,14 @@ def test_what_auto_chooses_from_fits_the_data() -> None:
     assert candidates(7, 7) == ("flat",)  # one item has no order
     assert candidates(8, 4) == ("flat", "sorted")  # two items have no covariance of four values
     assert candidates(8, 2) == FIXED
-    assert candidates(50, 1) == (*FIXED, "conv", "both_orders")
+    assert candidates(50, 1) == FIXED
+
+
+def test_the_order_of_the_values_decides_which_learned_encoder_is_tried() -> None:
+    matters, does_not = {"flat": 0.1, "sorted": 0.2}, {"flat": 0.2, "sorted": 0.1}
+    assert learned_for(50, 1, matters) == "conv"
+    assert learned_for(50, 1, does_not) == "both_orders"
+    assert learned_for(8, 2, matters) is None  # four items: nothing to convolve
 
 
 def test_an_encoder_without_weights_is_applied_once() -> None:
