@@ -49,15 +49,15 @@ BUDGETS = {
     "Cosine": [15_000],
     "TwoMoons": [10_000],
 }
-# What the rivals are shown of x; ABI chooses for itself between the same two by held-out loss.
-ENCODERS = {"MultimodalGaussian": "sorted", "MG1": "sorted", "Cosine": "flat", "TwoMoons": "flat"}
+# What the rivals are shown of x: of the fixed encoders that ABI chooses from, the one it takes.
+ENCODERS = {"MultimodalGaussian": "moments", "MG1": "sorted", "Cosine": "flat", "TwoMoons": "flat"}
 PAPER_ROUNDS = {"MultimodalGaussian": 2, "MG1": 4, "Cosine": 3, "TwoMoons": 2}
 
 Fit = Callable[[str, Tensor, int, int], Any]
 
 
 def abi_with(**changes: Any) -> Fit:
-    """A fit of ABI with settings changed; two rounds, its default."""
+    """A fit of ABI with settings changed."""
 
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         config = abi.ABIConfig(**changes)
