@@ -46,12 +46,7 @@ def table_of(section: Section) -> Table:
 
 def test_rows_are_failures_columns_tests_and_the_smallest_strength_is_darkest() -> None:
     table = table_of(power_map_section(MAP, "map", "Power map"))
-    assert table.columns == (
-        "failure",
-        "Simulation-based calibration",
-        "Classifier two-sample test",
-        "one's own",
-    )
+    assert table.columns == ("failure", *MAP["tests"])
     wide, correlated = (row[1:] for row in table.rows)
     assert [row[0] for row in table.rows] == MAP["failures"]
     # 0.5 is 2.5 times 0.2, and 0.25 is 1.25 times: two shades lighter, and one.
@@ -70,7 +65,7 @@ def test_rows_are_failures_columns_tests_and_the_smallest_strength_is_darkest() 
 
 def test_what_a_test_misses_is_said_in_words_too() -> None:
     words = [b.text for b in power_map_section(MAP, "m", "t").blocks if isinstance(b, Text)]
-    assert words[-1] == "Simulation-based calibration does not see correlated <0.7>."
+    assert words[-1] == "sbc does not see correlated <0.7>."
 
 
 def test_a_page_of_a_map_alone_judges_no_posterior(file: Path) -> None:

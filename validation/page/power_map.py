@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from .blocks import Cell, Section, Shade, Table, Text, Verdict
-from .method_sections import TITLES
 from .words import listing, number, plural
 
 FORMAT, VERSION = "power_map", 1
@@ -104,7 +103,7 @@ def power_map_section(data: Mapping[str, Any], key: str, title: str) -> Section:
     table = Table(
         f"Smallest strength seen with power {POWER:g}, and seconds a test; rows are failures, "
         "columns are tests",
-        ("failure", *(TITLES.get(test, test) for test in data["tests"])),
+        ("failure", *data["tests"]),
         tuple(_row(data, failure) for failure in data["failures"]),
         sortable=True,
         legend=LEGEND,
@@ -114,7 +113,7 @@ def power_map_section(data: Mapping[str, Any], key: str, title: str) -> Section:
         title,
         (
             Text(
-                "Read along a row: the darker a cell, the smaller the failure that the test still "
+                "Read along a row: the stronger a colour, the smaller the failure that the test still "
                 "sees. The strengths of two rows have units of their own and cannot be compared."
             ),
             table,
@@ -147,7 +146,7 @@ def _misses(data: Mapping[str, Any]) -> str:
         column = {name: data["cells"].get(name, {}).get(test) for name in data["failures"]}
         missed = [name for name, cell in column.items() if cell and cell["strength"] is None]
         if missed:
-            sentences.append(f"{TITLES.get(test, test)} does not see {listing(missed, 'or')}.")
+            sentences.append(f"{test} does not see {listing(missed, 'or')}.")
     return " ".join(sentences) or "Each test sees every failure that it was tried on."
 
 
