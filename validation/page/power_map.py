@@ -113,8 +113,9 @@ def power_map_section(data: Mapping[str, Any], key: str, title: str) -> Section:
         title,
         (
             Text(
-                "Read along a row: the stronger a colour, the smaller the failure that the test still "
-                "sees. The strengths of two rows have units of their own and cannot be compared."
+                "Read along a row: the stronger a colour, the smaller the failure that the test "
+                "still sees. The strengths of two rows have units of their own and cannot be "
+                "compared."
             ),
             table,
             Text(_misses(data)),
