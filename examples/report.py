@@ -1,6 +1,6 @@
 """Make report.html: a fit, and the validation of the method behind it, on one page.
 
-Fifty-one fits; one encoder and one flow keep each to some ten seconds.
+Fifty-one fits; one encoder and one flow keep each of them short.
 
     python examples/report.py
 """

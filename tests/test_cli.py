@@ -119,6 +119,8 @@ def test_an_interrupted_run_goes_on(folder: Path) -> None:
         (("--simulator", "simulators:MG1", "--observed", "mymodule.py"), "must end in .npy"),
         (("--simulator", "simulators:MG1", "--observed", "observed.csv"), "got 4 values and"),
         (("--simulator", "simulators:MG1", "--num-simulations", "10"), "must be at least 200"),
+        (("--simulator", "simulators:MG1", "--simulations", "gone"), "`--simulations`: there is no"),
+        (("--simulator", "simulators:MG1", "--resume"), "(there is no such folder); name the"),
     ],
 )  # fmt: skip
 def test_mistakes_end_with_one_line_and_status_2(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from simulators import load_store, sample_prior
+from simulators import Simulations, load_store, sample_prior
 
 from ..config import ABIConfig
 from ..origin import origin_of
@@ -65,7 +65,7 @@ def fit_command(
     """
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
-    x_o = _observation(model, observed)
+    given = None if simulations is None else _store(simulations)
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         plan, x_o, names, _ = folder.request()
@@ -74,10 +74,9 @@ def fit_command(
         config = ABIConfig.paper() if paper else ABIConfig()
         rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
-        problem = pose(theta_prior, model, x_o)
+        problem = pose(theta_prior, model, _observation(model, observed))
         folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
     state = folder.last_state(plan, problem.x_o, None)
-    given = None if simulations is None else load_store(simulations)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}
     with resumable("--resume"):
@@ -91,6 +90,15 @@ def fit_command(
         return
     _print_table(samples, exact, posterior)
     typer.echo(f"picture: {picture}")
+
+
+def _store(path: Path) -> Simulations:
+    """Simulations made before."""
+    if not path.is_dir():
+        raise ValueError(
+            f"`--simulations`: there is no folder {path}; name a store, the --out of abi simulate."
+        )
+    return load_store(path)
 
 
 def _prior(model: Any, spec: str | None) -> Any:
