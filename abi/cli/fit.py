@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from torch import Tensor
 from simulators import Simulations, load_store, sample_prior
 
 from ..config import ABIConfig
-from ..origin import origin_of
+from ..origin import load_object, origin_of
 from ..plotting import plot_marginals
 from ..posterior import ABIPosterior
 from ..problem import Plan, Problem, default_rounds, pose
@@ -75,7 +76,8 @@ def fit_command(
         rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
         problem = pose(theta_prior, model, _observation(model, observed))
-        folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
+        origin = _origin(theta_prior, model, {"prior": prior, "simulator": simulator})
+        folder = RunFolder.create(out, problem, plan, origin)
     state = folder.last_state(plan, problem.x_o, None)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}
@@ -90,6 +92,15 @@ def fit_command(
         return
     _print_table(samples, exact, posterior)
     typer.echo(f"picture: {picture}")
+
+
+def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:
+    """Where prior and simulator come from; an object without a path has the one it was named by."""
+    origin = origin_of(prior, model)
+    for what, spec in named.items():
+        if origin[what] is None and spec and not inspect.isclass(load_object(spec, f"--{what}")):
+            origin[what] = {"path": spec, "arguments": None}
+    return origin
 
 
 def _store(path: Path) -> Simulations:

@@ -101,7 +101,7 @@ def _problem(record: FitRecord) -> tuple[list[str], list[str]]:
         else:
             line, value = _import(found)
             imports.append(line)
-            setup.append(f"{what} = {value}")
+            setup += [] if value == what else [f"{what} = {value}"]
     return sorted(set(imports)), setup
 
 
