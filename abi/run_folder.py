@@ -15,6 +15,7 @@ from .kernel import FixedKernel
 from .problem import Plan, Problem
 from .rounds import RoundState
 from .storage import FORMAT_VERSION, load_state, read_parts, save_state, write_bytes, write_parts
+from .versions import versions
 
 _REQUEST = "request.safetensors"
 
@@ -47,6 +48,7 @@ class RunFolder:
             "config": plan.config.to_dict(),
             "parameter_names": problem.parameter_names,
             "origin": origin,
+            "versions": versions(),
         }
         write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
         return folder
@@ -60,7 +62,11 @@ class RunFolder:
         """
         folder = cls(Path(path))
         if not (folder.path / _REQUEST).is_file():
-            raise ValueError(f"`run_dir` {folder.path} holds no run; start one with abi.fit.")
+            gone = "" if folder.path.is_dir() else " (there is no such folder)"
+            raise ValueError(
+                f"`run_dir` {folder.path} holds no run{gone}; name the folder that was given to "
+                "abi.fit as run_dir or to abi fit as --out, or start a run there."
+            )
         return folder
 
     def request(self) -> tuple[Plan, Tensor, tuple[str, ...], dict[str, Any]]:
@@ -69,6 +75,13 @@ class RunFolder:
         config = ABIConfig.from_dict(header["config"])
         plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
+
+    def versions(self) -> dict[str, str] | None:
+        """The versions that began the run, where its file records them."""
+        found: dict[str, str] | None = read_parts(self.path / _REQUEST, "abi-request")[1].get(
+            "versions"
+        )
+        return found
 
     @property
     def simulations(self) -> Path:

@@ -28,6 +28,7 @@ from .posterior import ABIPosterior
 from .quantiles import QuantileNetwork
 from .regions import Region
 from .rounds import RoundRecord, RoundState
+from .versions import versions
 
 FORMAT_VERSION = 2
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
@@ -47,6 +48,7 @@ def save_posterior(posterior: ABIPosterior, path: Path) -> None:
         "rounds": [record.to_dict() for record in posterior.rounds],
         "seed": posterior.seed,
         "config": posterior.config.to_dict(),
+        "versions": versions(),
     }
     write_parts(path, "abi-posterior", tensors, header)
 

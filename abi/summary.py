@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ from torch import Tensor
 
 from .posterior import ABIPosterior
 from .storage import write_bytes
+from .versions import versions
 
 _QUANTILES = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
-_PACKAGES = ("torch", "numpy", "scipy", "zuko", "numba")
 
 
 def describe(samples: Tensor, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -54,15 +52,8 @@ def summarise(
         "seed": posterior.seed,
         "asked": asked,
         "config": posterior.config.to_dict(),
-        "versions": _versions(),
+        "versions": versions(),
     }
-
-
-def _versions() -> dict[str, str]:
-    from . import __version__
-
-    own = {"abi-toolkit": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in _PACKAGES}
 
 
 def write_samples(samples: Tensor, names: Sequence[str], path: Path) -> None:

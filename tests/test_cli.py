@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import abi
+from abi.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 SIMULATOR = """
@@ -74,6 +75,9 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
     assert (out / "marginals.png").read_bytes().startswith(b"\x89PNG")
     posterior = abi.load(out / "posterior.safetensors")
     assert posterior.sample((3,)).shape == (3, 2)
+    # A prior that is an object of torch is found again by the name it was given by.
+    origin = RunFolder.open(out).request()[3]
+    assert origin["prior"] == {"path": "mymodule:prior", "arguments": None}
 
     again = run(folder, "fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
                 "--observed", "observed.csv", "--out", "run")  # fmt: skip
@@ -119,6 +123,8 @@ def test_an_interrupted_run_goes_on(folder: Path) -> None:
         (("--simulator", "simulators:MG1", "--observed", "mymodule.py"), "must end in .npy"),
         (("--simulator", "simulators:MG1", "--observed", "observed.csv"), "got 4 values and"),
         (("--simulator", "simulators:MG1", "--num-simulations", "10"), "must be at least 200"),
+        (("--simulator", "simulators:MG1", "--simulations", "gone"), "there is no folder gone"),
+        (("--simulator", "simulators:MG1", "--resume"), "(there is no such folder); name the"),
     ],
 )  # fmt: skip
 def test_mistakes_end_with_one_line_and_status_2(

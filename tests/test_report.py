@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from abi.cli.report.fit_page import fit_verdict, prepare
 from abi.cli.report.replay import fit_code, validation_code
 from abi.cli.report.sources import FitRecord, Wanted, read_fit
 from abi.support import Support
+from abi.training import TrainingLog
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
 from validation import Report, load_report, validate
@@ -262,6 +265,59 @@ def test_an_unfinished_run_is_called_unfinished(run_dir: Path, tmp_path: Path) -
     verdict = fit_verdict(fit)
     assert verdict.headline == "Unfinished: 1 of 2 rounds"
     assert "not the answer" in verdict.words
+    assert verdict.next_step is not None
+    assert f"abi.resume({str(tmp_path)!r})" in verdict.next_step.text
+    (tmp_path / "round_01.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"no finished round yet; .* abi\.resume\("):
+        read_fit(tmp_path, Wanted())
+
+
+def test_a_page_tells_the_versions_that_made_the_fit(run_dir: Path, tmp_path: Path) -> None:
+    posterior = tmp_path / "alone.safetensors"
+    read_fit(run_dir, Wanted(num_samples=100)).posterior.save(posterior)
+    for path in (run_dir, posterior):
+        record = read_fit(path, Wanted(num_samples=200))
+        text = Outline(page_for(record)).text
+        for name, value in (
+            ("abi-toolkit", abi.__version__),
+            ("torch", version("torch")),
+            ("python", platform.python_version()),
+            ("platform", platform.platform()),
+        ):
+            assert f"{name} {value}" in text
+
+
+def test_a_program_gets_verdict_and_contents_as_json(run_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["report", str(run_dir), "-o", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["page"] == str(out)
+    assert said["bytes"] == out.stat().st_size
+    assert said["fits"] == [str(run_dir)]
+    assert said["verdict"]["headline"] == "Not yet validated"
+    assert said["validations"] == said["power_maps"] == []
+
+
+def test_a_failed_simulation_is_not_called_a_bias_where_none_is_retried() -> None:
+    from abi.cli.report.fit_page import fit_evidence
+
+    record = stub(2)
+    log = TrainingLog(1, 0.0, 0.0)
+    rounds = tuple(replace(r, dropped_fraction=0.1, network=log) for r in record.posterior.rounds)
+    for config, words in (
+        (abi.ABIConfig(), "the bias of retries is absent"),
+        (abi.ABIConfig.paper(), "a bias whose size is not known"),
+    ):
+        changed = replace(record, posterior=replace(record.posterior, rounds=rounds, config=config))
+        assert any(words in line for line in fit_evidence(prepare(changed, 0, 0, "fit1")))
+
+
+def test_the_proposed_validation_names_rounds_only_where_they_are_not_the_default() -> None:
+    record = stub(2)  # 200 calls in 2 rounds, the default of so few
+    assert "num_rounds" not in validation_code(record)
+    one = replace(record, posterior=replace(record.posterior, rounds=record.posterior.rounds[:1]))
+    assert "num_rounds=1" in validation_code(one)
 
 
 def test_a_posterior_far_from_the_exact_one_is_called_far() -> None:
@@ -333,7 +389,8 @@ def test_fits_and_tests_share_a_page_only_where_they_can_belong_together(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing"], "could not be read as JSON"),
+        (["nothing"], "there is nothing at nothing; name a run folder"),
+        (["words.json"], "could not be read as JSON"),
         (["."], "holds no run"),
         (["RUN", "--parameter", "speed"], "must be one of theta_1, theta_2; got speed"),
         (["RUN", "--out", "page.pdf"], "must end in .html; got page.pdf"),
@@ -346,6 +403,7 @@ def test_mistakes_are_told_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "words.json").write_text("not JSON")
     done = CliRunner().invoke(app, ["report", *(str(run_dir) if w == "RUN" else w for w in words)])
     assert isinstance(done.exception, ValueError)
     assert message in str(done.exception)
@@ -386,6 +444,8 @@ def test_colours_can_be_read_and_told_apart() -> None:
                 assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
         for tone in ("bad", "good", "wait"):
             assert contrast(colours[tone], colours[f"tint-{tone}"]) >= 4.5
+        for shade in ("heat1", "heat2", "heat3", "heat4"):
+            assert contrast(colours["ink"], colours[shade]) >= 4.5, shade
         for mark in ("posterior", "prior", "reference", "observed", "c1", "c2", "c3", "c4", "c5"):
             assert contrast(colours[mark], colours["page"]) >= 3.0, mark
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_power_map import MAP
 from test_report import page_for, report, sharp, stub  # noqa: F401 (report is a fixture)
 
 import validation
@@ -57,6 +58,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -
     made = {
         "both": render(page_of([fit], tests, None, ())),
         "hundred": page_for(stub(100)),
+        "map": render(page_of([], [], None, (), [("power.json", MAP)])),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -79,7 +81,7 @@ def open_page(browser: Any, path: Path, width: int = 1400) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-@pytest.mark.parametrize("name", ["both", "hundred"])
+@pytest.mark.parametrize("name", ["both", "hundred", "map"])
 def test_the_page_opens_without_errors_and_fits_the_screen(
     browser: Any, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -163,6 +165,29 @@ def test_tables_are_sorted_and_filtered(browser: Any, pages: dict[str, Path]) ->
     browser.find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("theta_10")
     rows = table.find_elements(By.CSS_SELECTOR, "tbody tr")
     assert sum(row.is_displayed() for row in rows) == 2  # theta_10 and theta_100
+
+
+def test_a_power_map_is_sorted_by_strength_with_what_is_not_seen_last(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    from selenium.webdriver.common.by import By
+
+    open_page(browser, pages["map"])
+    table = browser.find_element(By.CSS_SELECTOR, "table[data-sortable]")
+    table.find_elements(By.CSS_SELECTOR, "thead button")[2].click()  # c2st
+    rows = [row.text for row in table.find_elements(By.CSS_SELECTOR, "tbody th")]
+    assert rows == ["too wide", "correlated <0.7>"]
+    table.find_elements(By.CSS_SELECTOR, "thead button")[2].click()
+    rows = [row.text for row in table.find_elements(By.CSS_SELECTOR, "tbody th")]
+    assert rows == ["correlated <0.7>", "too wide"]
+    table.find_elements(By.CSS_SELECTOR, "thead button")[1].click()  # sbc sees one of them
+    rows = [row.text for row in table.find_elements(By.CSS_SELECTOR, "tbody th")]
+    assert rows == ["too wide", "correlated <0.7>"]
+    shades = [
+        cell.value_of_css_property("background-color")
+        for cell in table.find_elements(By.CSS_SELECTOR, "td.heat4, td.heat2")
+    ]
+    assert len(set(shades)) == 2
 
 
 def test_colours_follow_the_system_and_the_button(browser: Any, pages: dict[str, Path]) -> None:

@@ -75,7 +75,7 @@ def load_report(path: str | Path) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "platform": platform.platform()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)

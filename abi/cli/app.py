@@ -32,6 +32,7 @@ app.command(
             "--observed x.csv --out mine",
         ),
         ("go on after Ctrl-C: the same words and", "abi fit ... --out mine --resume"),
+        ("numbers for a program", "abi fit --simulator simulators:MG1 --out queue --json"),
     ),
 )(fit_command)
 app.command(
@@ -60,7 +61,18 @@ app.command(
 )(validate_command)
 app.command(
     "report",
-    epilog=examples(("one page from a finished run", "abi report runs/mine")),
+    epilog=examples(
+        ("one page from a finished run", "abi report runs/mine"),
+        (
+            "the fit and its validation under one verdict",
+            "abi report runs/mine validation.json --out mine.html",
+        ),
+        (
+            "which simulator and prior, where the run was made from Python objects",
+            "abi report runs/mine --simulator mymodule:simulate --prior mymodule:prior",
+        ),
+        ("the verdict for a program", "abi report runs/mine validation.json --json"),
+    ),
 )(report_command)
 app.command(
     "doctor",

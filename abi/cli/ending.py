@@ -21,7 +21,7 @@ EXIT_STATUS: Mapping[int, str] = {
 """What the exit status of every command means."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-"""The option that every command with a result has; progress goes to standard error."""
+"""The option that every command has; progress goes to standard error."""
 
 
 def print_json(values: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from simulators import load_store, sample_prior
+from simulators import Simulations, load_store, sample_prior
 
 from ..config import ABIConfig
-from ..origin import origin_of
+from ..origin import load_object, origin_of
 from ..plotting import plot_marginals
 from ..posterior import ABIPosterior
 from ..problem import Plan, Problem, default_rounds, pose
@@ -65,7 +66,7 @@ def fit_command(
     """
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
-    x_o = _observation(model, observed)
+    given = None if simulations is None else _store(simulations)
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         plan, x_o, names, _ = folder.request()
@@ -74,10 +75,10 @@ def fit_command(
         config = ABIConfig.paper() if paper else ABIConfig()
         rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
-        problem = pose(theta_prior, model, x_o)
-        folder = RunFolder.create(out, problem, plan, origin_of(theta_prior, model))
+        problem = pose(theta_prior, model, _observation(model, observed))
+        origin = _origin(theta_prior, model, {"prior": prior, "simulator": simulator})
+        folder = RunFolder.create(out, problem, plan, origin)
     state = folder.last_state(plan, problem.x_o, None)
-    given = None if simulations is None else load_store(simulations)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}
     with resumable("--resume"):
@@ -91,6 +92,24 @@ def fit_command(
         return
     _print_table(samples, exact, posterior)
     typer.echo(f"picture: {picture}")
+
+
+def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:
+    """Where prior and simulator come from; an object without a path has the one it was named by."""
+    origin = origin_of(prior, model)
+    for what, spec in named.items():
+        if origin[what] is None and spec and not inspect.isclass(load_object(spec, f"--{what}")):
+            origin[what] = {"path": spec, "arguments": None}
+    return origin
+
+
+def _store(path: Path) -> Simulations:
+    """Simulations made before."""
+    if not path.is_dir():
+        raise ValueError(
+            f"`--simulations`: there is no folder {path}; name a store, the --out of abi simulate."
+        )
+    return load_store(path)
 
 
 def _prior(model: Any, spec: str | None) -> Any:

@@ -33,7 +33,7 @@ MISSING = {
     "abi": [
         "an amortised posterior: a fit is for one observation",
         "likelihood or ratio estimation, and MCMC on them",
-        "embedding networks for images or long series",
+        "embedding networks for images, unless you give one",
         "a GPU for the fit",
     ],
     "sbi": [

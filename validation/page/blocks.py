@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -46,6 +47,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     sortable: bool = False
     filterable: bool = False
+    legend: tuple[tuple[str, str], ...] = ()
+    """(class of the mark, what it stands for)."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,17 @@ class Glyph:
     heights: Sequence[float]
     behind: Sequence[float] | None
     alt: str
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A cell of a heat table: words, smaller words under them, and how dark it is, 0 to 4."""
+
+    words: str
+    small: str
+    level: int
+    order: float = math.inf
+    """What the cell is sorted by."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,7 @@ class Facts:
     """When given, the facts are folded under this line."""
 
 
-Cell = str | float | int | Glyph | None
+Cell = str | float | int | Glyph | Shade | None
 Block = Text | Code | Table | Figure | Figures | Pairs | Facts
 
 

@@ -1,4 +1,4 @@
-"""From paths to one page: fits first, then validations, one verdict over all."""
+"""From paths to one page: fits first, then validations and power maps, one verdict over all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Any
 
 from validation import load_report
 from validation.page import Cell, Page, Section, Table, Verdict, render
+from validation.page.power_map import (
+    is_power_map,
+    load_power_map,
+    power_map_facts,
+    power_map_section,
+    power_map_verdict,
+)
 from validation.page.validation_page import validation_facts, validation_sections, verdict_of
 from validation.page.words import number, plural
 
@@ -25,6 +32,8 @@ from .fit_page import (
 from .sources import Wanted, is_fit, read_fit
 
 _MOST_COMPARED = 12
+Named = Sequence[tuple[str, Mapping[str, Any]]]
+"""(path, what its file holds)."""
 
 
 def write_page(
@@ -34,20 +43,29 @@ def write_page(
     parameters: tuple[str, ...],
     wanted: Wanted,
     num_predictive: int | None,
-) -> None:
-    """Read the paths and write their page.
+) -> dict[str, Any]:
+    """Read the paths, write their page, and say what it holds, in JSON's types.
 
     Raises:
-        ValueError: if a path holds neither a fit nor a validation, or a parameter has no such name.
+        ValueError: if a path holds none of what a page can show, or a parameter has no such name.
     """
     if out.suffix not in (".html", ".htm"):
         raise ValueError(f"`--out` must end in .html; got {out.name}.")
     fits: list[Fit] = []
     tests: list[tuple[str, dict[str, Any]]] = []
+    maps: list[tuple[str, dict[str, Any]]] = []
     for path in paths:
+        if not path.exists():
+            raise ValueError(
+                f"`paths`: there is nothing at {path}; name a run folder (run_dir of abi.fit, "
+                "--out of abi fit), a saved posterior (.safetensors), or a saved validation or "
+                "power map (.json)."
+            )
         if is_fit(path):
             record = read_fit(path, wanted)
             fits.append(prepare(record, num_predictive, wanted.seed, f"fit{len(fits) + 1}"))
+        elif is_power_map(path):
+            maps.append((str(path), load_power_map(path)))
         else:
             tests.append((str(path), load_report(path)))
     known = {name for fit in fits for name in fit.record.posterior.parameter_names}
@@ -57,17 +75,31 @@ def write_page(
             f"`--parameter` must be one of {', '.join(sorted(known))}; got {unknown[0]}."
         )
     _require_same_problem(fits, tests)
-    page = page_of(fits, _named(tests, fits), title, parameters)
+    page = page_of(fits, _named(tests, fits), title, parameters, maps)
     write_bytes(out, render(page).encode())
+    return {
+        "page": str(out),
+        "bytes": out.stat().st_size,
+        "verdict": {
+            "tone": page.verdict.tone,
+            "headline": page.verdict.headline,
+            "words": page.verdict.words,
+            "rests_on": list(page.verdict.rests_on),
+        },
+        "fits": [fit.record.name for fit in fits],
+        "validations": [name for name, _ in tests],
+        "power_maps": [name for name, _ in maps],
+    }
 
 
 def page_of(
     fits: Sequence[Fit],
-    tests: Sequence[tuple[str, Mapping[str, Any]]],
+    tests: Named,
     title: str | None,
     parameters: tuple[str, ...],
+    maps: Named = (),
 ) -> Page:
-    """The page of fits and validations that were read."""
+    """The page of fits, validations and power maps that were read."""
     sections: list[Section] = []
     if len(fits) > 1:
         sections.append(Section("side-by-side", "Side by side", (_comparison(fits),)))
@@ -85,23 +117,32 @@ def page_of(
             sections.append(Section(f"v{number_}", f"Validation {name}", (), inner))
         else:
             sections += inner
-    names = [Path(fit.record.name).name for fit in fits] + [Path(name).name for name, _ in tests]
-    facts = fit_facts(fits[0]) if len(fits) == 1 else ()
-    if not fits and len(tests) == 1:
-        facts = validation_facts(tests[0][1])
+    for number_, (name, data) in enumerate(maps, 1):
+        heading = "Power map" if len(maps) == 1 else f"Power map {name}"
+        sections.append(power_map_section(data, f"power{number_}", heading))
+    names = [fit.record.name for fit in fits] + [name for name, _ in (*tests, *maps)]
     return Page(
-        title=title or _title(fits),
-        subtitle=", ".join(names),
-        verdict=_verdict(fits, tests),
-        facts=facts,
+        title=title or _title(fits, tests),
+        subtitle=", ".join(Path(name).name for name in names),
+        verdict=_verdict(fits, tests) if fits or tests else power_map_verdict(maps[0][1]),
+        facts=_facts(fits, tests, maps),
         sections=tuple(sections),
         made_by=f"abi-toolkit {__version__}",
     )
 
 
-def _title(fits: Sequence[Fit]) -> str:
+def _facts(fits: Sequence[Fit], tests: Named, maps: Named) -> tuple[tuple[str, str], ...]:
+    """The numbers at the top: of what the page is about, where that is one thing."""
+    if fits:
+        return fit_facts(fits[0]) if len(fits) == 1 else ()
+    if tests:
+        return validation_facts(tests[0][1]) if len(tests) == 1 else ()
+    return power_map_facts(maps[0][1]) if len(maps) == 1 else ()
+
+
+def _title(fits: Sequence[Fit], tests: Named) -> str:
     if not fits:
-        return "Validation of a posterior"
+        return "Validation of a posterior" if tests else "Which test sees which failure"
     if len(fits) > 1:
         return f"{len(fits)} posteriors"
     names = fits[0].record.posterior.parameter_names
@@ -110,7 +151,7 @@ def _title(fits: Sequence[Fit]) -> str:
     )  # fmt: skip
 
 
-def _verdict(fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
+def _verdict(fits: Sequence[Fit], tests: Named) -> Verdict:
     """The tests' verdict where there are any; a fit alone is never called right."""
     if not tests:
         if len(fits) == 1:
@@ -137,9 +178,7 @@ def _verdict(fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]
     return Verdict(worst.tone, worst.headline, words, tuple(lines), worst.next_step)
 
 
-def _require_same_problem(
-    fits: Sequence[Fit], tests: Sequence[tuple[str, Mapping[str, Any]]]
-) -> None:
+def _require_same_problem(fits: Sequence[Fit], tests: Named) -> None:
     """Refuse a validation that cannot be of any of the fits."""
     widths = {len(fit.record.posterior.parameter_names) for fit in fits}
     for name, data in tests:

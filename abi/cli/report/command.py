@@ -1,4 +1,4 @@
-"""``abi report``: fits and validations on one page."""
+"""``abi report``: fits, validations and power maps on one page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..ending import Json, print_json
 from ..loading import load_instance
 
 
@@ -14,7 +15,8 @@ def report_command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            help="Run folders, saved posteriors (.safetensors) and saved validations (.json)."
+            help="Run folders, saved posteriors (.safetensors), saved validations and power maps "
+            "(.json)."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
@@ -48,10 +50,11 @@ def report_command(
         bool, typer.Option(help="Draw the exact posterior where the simulator knows it.")
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    as_json: Json = False,
 ) -> None:
     """Write one page that shows fits and validations: open it in any browser, print it, send it.
 
-    Example: abi report runs/queue validation.json --out queue.html
+    The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
     """
     from .assemble import write_page
     from .sources import Wanted
@@ -63,5 +66,8 @@ def report_command(
         None if simulator is None else load_instance(simulator, "--simulator"),
         reference,
     )
-    write_page(paths, out, title, tuple(parameter or ()), wanted, num_predictive)
-    typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
+    made = write_page(paths, out, title, tuple(parameter or ()), wanted, num_predictive)
+    if as_json:
+        print_json(made)
+        return
+    typer.echo(f"{made['verdict']['headline']}\n{out}: {made['bytes'] / 1e6:.2f} MB")

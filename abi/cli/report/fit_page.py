@@ -11,8 +11,8 @@ from validation.page.words import listing, number, plural
 from .exact_section import Distance, distance_to_exact, exact_section, exact_words
 from .posterior_section import Marginal, marginals_of, posterior_section
 from .predictive_section import Predictive, covered_words, predict, predictive_section
-from .replay import replay_section, validation_code
-from .rounds_section import rounds_section
+from .replay import NUM_FITS, replay_section, validation_code
+from .rounds_section import retries, rounds_section
 from .sources import FitRecord
 
 _LITTLE = 0.1
@@ -85,27 +85,37 @@ def fit_verdict(fit: Fit) -> Verdict:
         headline = f"Unfinished: {len(posterior.rounds)} of {plural(plan.num_rounds, 'round')}"
         words = (
             "The run was interrupted. What follows shows the proposal of its last finished round, "
-            "which is not the answer; go on with abi.resume or abi fit --resume."
+            "which is not the answer."
         )
-    else:
-        headline = "Not yet validated"
-        words = (
-            f"The fit ran to its end: {plural(posterior.num_simulations, 'simulator call')} in "
-            f"{plural(len(posterior.rounds), 'round')}. That alone says nothing about whether its "
-            "intervals are right: no test has compared the posterior with the truth."
+        step = Code(
+            f"import abi\n\nposterior = abi.resume({record.name!r})",
+            "To go on with it (in a terminal: the words of abi fit, and --resume):",
         )
-        if fit.distance is not None:
-            far = fit.distance.far
-            headline += ", and off the exact posterior" if far else ""
-            words += " At this one x_o the exact posterior is known, and " + (
-                "this one differs from it visibly." if far else "this one is close to it."
-            )
-    step = Code(
-        validation_code(record),
-        "To validate the method behind it, in two lines (the price is 100 fits; then give "
-        "validation.json to abi report as well):",
+        return Verdict("untested", headline, words, fit_evidence(fit), step)
+    headline = "Not yet validated"
+    words = (
+        f"The fit ran to its end: {plural(posterior.num_simulations, 'simulator call')} in "
+        f"{plural(len(posterior.rounds), 'round')}. That alone says nothing about whether its "
+        "intervals are right: no test has compared the posterior with the truth."
     )
-    return Verdict("untested", headline, words, fit_evidence(fit), step)
+    if fit.distance is not None:
+        far = fit.distance.far
+        headline += ", and off the exact posterior" if far else ""
+        words += " At this one x_o the exact posterior is known, and " + (
+            "this one differs from it visibly." if far else "this one is close to it."
+        )
+    return Verdict("untested", headline, words, fit_evidence(fit), _validation_step(record))
+
+
+def _validation_step(record: FitRecord) -> Code:
+    """The two lines that validate, and what they cost at this fit's own pace."""
+    minutes = NUM_FITS * sum(r.seconds for r in record.posterior.rounds) / 60
+    pace = f"{number(minutes, 2)} minutes" if minutes < 90 else f"{number(minutes / 60, 2)} hours"
+    return Code(
+        validation_code(record),
+        f"To validate the method behind it, in two lines (the price is {NUM_FITS} fits, {pace} at "
+        "the pace of this one; then give validation.json to abi report as well):",
+    )
 
 
 def fit_evidence(fit: Fit) -> tuple[str, ...]:
@@ -117,7 +127,9 @@ def fit_evidence(fit: Fit) -> tuple[str, ...]:
     if isinstance(fit.predictive, Predictive):
         lines.append(covered_words(fit.predictive))
     worst = max(r.dropped_fraction for r in rounds)
-    if worst > 0:
+    if not retries(fit.record):
+        lines.append("No theta was tried more than once, so the bias of retries is absent.")
+    elif worst > 0:
         lines.append(
             f"Up to {worst:.1%} of theta were dropped in a round: a bias whose size is not known."
         )

@@ -9,8 +9,10 @@ from validation.page import Block, Code, Facts, Section, Text
 
 from ...config import ABIConfig
 from ...posterior import ABIPosterior
+from ...problem import default_rounds
 from .sources import FitRecord
 
+NUM_FITS = 100  # of the validation that a page proposes
 _LONGEST_OBSERVATION = 40
 
 
@@ -36,8 +38,8 @@ def replay_section(record: FitRecord, key: str) -> Section:
         Facts(_constants(record.posterior), folded="All constants of the fit"),
     ]
     if record.versions is not None:
-        versions = tuple(record.versions.items())
-        blocks.append(Facts(versions, folded="Versions that made the fit"))
+        blocks.append(Text("Made with these versions; others may differ in the last digits:"))
+        blocks.append(Facts(tuple(record.versions.items())))
     else:
         blocks.append(
             Text("The versions that made this fit were not recorded in its files.", note=True)
@@ -75,12 +77,13 @@ def validation_code(record: FitRecord) -> str:
     if record.simulator is None or not hasattr(record.simulator, "prior"):
         task = "task"
         setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
-    words = f"num_simulations={calls}" + ("" if rounds == 2 else f", num_rounds={rounds}")
+    words = f"num_simulations={calls}"
+    words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
     words += ", config=config" if _config(posterior.config) else ""
     return (
         f"{setup}"
         f"q = validation.PerObservation(lambda x: abi.fit(prior, simulator, x, {words}))\n"
-        f"validation.validate(q, *simulators.sample_joint({task}, 100), "
+        f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}), "
         '["sbc", "c2st"]).save("validation.json")'
     )
 
@@ -98,7 +101,7 @@ def _problem(record: FitRecord) -> tuple[list[str], list[str]]:
         else:
             line, value = _import(found)
             imports.append(line)
-            setup.append(f"{what} = {value}")
+            setup += [] if value == what else [f"{what} = {value}"]
     return sorted(set(imports)), setup
 
 

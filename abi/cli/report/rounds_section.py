@@ -33,14 +33,36 @@ def rounds_section(record: FitRecord, key: str) -> Section:
         )
     blocks.append(
         Text(
-            "The tolerance is in the units of each round’s own distance. Dropped: theta whose "
-            "simulations stayed outside the tolerance for as many calls as a theta may use; they "
-            "bias the posterior towards theta whose data fall near x_o easily (Lu & Wong 2025, "
-            "Theorem 2.2). Losses are those of held-out pairs in the epoch that was kept.",
+            f"The tolerance is in the units of each round’s own distance. {_dropped(record)} "
+            "Losses are those of held-out pairs in the epoch that was kept.",
             note=True,
         )
     )
     return Section(f"{key}-rounds", "Rounds", tuple(blocks))
+
+
+def _dropped(record: FitRecord) -> str:
+    """What a dropped theta is, and whether dropping it biases the answer."""
+    if not retries(record):
+        return (
+            "Dropped: theta whose one simulation failed; among the pairs that are left, theta "
+            "given x is what it was."
+        )
+    return (
+        "Dropped: theta whose simulations stayed outside the tolerance for as many calls as a "
+        "theta may use; they bias the posterior towards theta whose data fall near x_o easily (Lu "
+        "& Wong 2025, Theorem 2.2)."
+    )
+
+
+def retries(record: FitRecord) -> bool:
+    """Whether rounds after the first tried a theta again until its data were near x_o.
+
+    They do where the config says so, and where the distance was known: then no network was trained.
+    """
+    posterior = record.posterior
+    known = all(r.network is None for r in posterior.rounds)
+    return posterior.config.proposal == "generator" or known
 
 
 def _table(rounds: Sequence[RoundRecord]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ...origin import from_origin
 from ...posterior import ABIPosterior
 from ...problem import Plan
 from ...run_folder import RunFolder
-from ...storage import load
+from ...storage import load, read_parts
 from ...support import Support
 
 _POSTERIOR = "posterior.safetensors"
@@ -115,8 +114,8 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
     state = folder.last_state(plan, x_o, FixedKernel(lambda x: x[:, 0]))
     if state is None:
         raise ValueError(
-            f"`path`: {path} holds no finished round yet; let it run on, or continue it with "
-            "abi fit --resume."
+            f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
+            f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
     posterior = ABIPosterior(
         model=state.model,
@@ -213,9 +212,8 @@ def _exact(simulator: Any, posterior: ABIPosterior, wanted: Wanted) -> Tensor | 
 
 
 def _versions(path: Path) -> dict[str, str] | None:
-    """The versions that ``abi fit`` wrote down."""
-    summary = path / "summary.json"
-    if not summary.is_file():
-        return None
-    found: dict[str, str] = json.loads(summary.read_text()).get("versions")
+    """The versions that the run or the saved posterior wrote down."""
+    if path.is_dir():
+        return RunFolder.open(path).versions()
+    found: dict[str, str] | None = read_parts(path, "abi-posterior")[1].get("versions")
     return found
