@@ -25,6 +25,7 @@ from .local_coverage import local_hpd
 from .localization import Localization, colt, localize
 from .methods import METHODS, NOTES
 from .posteriors import Posterior
+from .power_study import PowerRate, PowerStudy, power
 from .ranks import sbc
 from .recognise import as_posterior
 from .report import Report, validate
@@ -32,6 +33,8 @@ from .report_file import load_report
 from .result import ValidationResult
 from .score_ranks import score_rank
 from .stored_samples import PerObservation
+from .trained_tests import TrainedColt, TrainedScore
+from .trials import WholeTest
 from .two_sample import c2st
 
 __all__ = [
@@ -43,9 +46,14 @@ __all__ = [
     "Localization",
     "PerObservation",
     "Posterior",
+    "PowerRate",
+    "PowerStudy",
     "Report",
+    "TrainedColt",
+    "TrainedScore",
     "Training",
     "ValidationResult",
+    "WholeTest",
     "as_posterior",
     "c2st",
     "colt",
@@ -58,6 +66,7 @@ __all__ = [
     "load_report",
     "local_hpd",
     "localize",
+    "power",
     "sbc",
     "score_rank",
     "tarp",

@@ -19,7 +19,7 @@ FAILURES: Mapping[str, Callable[..., Failure]] = MappingProxyType(
         "bivariate": bivariate,
     }
 )
-"""Name -> function that gives the :class:`Failure`, at dimensions (3, 3) unless it is told others."""
+"""Name -> function that gives the :class:`Failure`; dimensions (3, 3) unless told others."""
 
 
 def find_failure(failure: Failure | str) -> Failure:

@@ -6,9 +6,9 @@ but given u = W2'x the mean W1 x is Gaussian, so that one dimension is left:
     theta | u ~ N( W1 1 + b (u - W2'1), C + |u| Sigma ),   b = W1 W2 / |W2|^2,
     C = W1 (I - W2 W2' / |W2|^2) W1',                      u ~ N(W2'1, |W2|^2).
 
-With Sigma = L L' and L^-1 C L^-T = Q diag(c) Q', the covariance is L Q diag(c + |u|) Q' L' for every
-u at once; the integral over u is Gauss-Legendre on both sides of the kink at 0, in v = sqrt|u|,
-which takes the peak away that a singular C leaves there.
+With Sigma = L L' and L^-1 C L^-T = Q diag(c) Q', the covariance is L Q diag(c + |u|) Q' L' for
+every u at once; the integral over u is Gauss-Legendre on both sides of the kink at 0, in
+v = sqrt|u|, which takes the peak away that a singular C leaves there.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 r"""NPTBench: six ways in which a Gaussian posterior goes wrong, and the blind prior.
 
-With mu = W1 x and Sigma_x = |W2'x| Sigma (:mod:`~validation.perturbations.gaussian`), at strength a:
+With mu = W1 x and S = |W2'x| Sigma (:mod:`~validation.perturbations.gaussian`), at strength a:
 
-================== ======================================= =========================================
-failure            truth p                                 estimate q
-================== ======================================= =========================================
-mean_shift         N(mu, Sigma_x)                          N((1 + a) mu, Sigma_x)
-covariance         N(mu, Sigma_x)                          N(mu, (1 + a) Sigma_x)
-anisotropic        N(mu, Sigma_x)                          N(mu, Sigma_x + a v_min v_min')
-t_tails            N(mu, Sigma_x)                          t_nu(mu, Sigma_x), nu = 1 / a
-additional_mode    N(mu, Sigma_x)                          (1 - a) N(mu, Sigma_x) + a N(-mu, Sigma_x)
-mode_collapse      (1 - a) N(mu, Sigma_x) + a N(-mu, ...)  N(mu, Sigma_x)
-blind_prior        N(mu, Sigma_x)                          (1 - a) N(mu, Sigma_x) + a p(theta)
-================== ======================================= =========================================
+================== =============================== =================================
+failure            truth p                         estimate q
+================== =============================== =================================
+mean_shift         N(mu, S)                        N((1 + a) mu, S)
+covariance         N(mu, S)                        N(mu, (1 + a) S)
+anisotropic        N(mu, S)                        N(mu, S + a v_min v_min')
+t_tails            N(mu, S)                        t_nu(mu, S), nu = 1 / a
+additional_mode    N(mu, S)                        (1 - a) N(mu, S) + a N(-mu, S)
+mode_collapse      (1 - a) N(mu, S) + a N(-mu, S)  N(mu, S)
+blind_prior        N(mu, S)                        (1 - a) N(mu, S) + a p(theta)
+================== =============================== =================================
 
 Curved tasks send both laws through one fixed map, :mod:`~validation.perturbations.curve`.
 

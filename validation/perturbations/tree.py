@@ -103,7 +103,9 @@ def _grow(angle: float, rng: np.random.Generator) -> Branches:
                 turn = side * 0.7**depth * rng.uniform(0.7, 1.3)
                 children.append((start + length * direction, heading + turn))
         level = children
-    weights, means, directions, deviations = (torch.tensor(part) for part in zip(*parts, strict=True))
+    weights, means, directions, deviations = (
+        torch.tensor(part) for part in zip(*parts, strict=True)
+    )
     return Branches(weights / weights.sum(), means, directions, deviations)
 
 
