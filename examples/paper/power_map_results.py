@@ -55,7 +55,7 @@ def draw(values: dict[str, Any], path: Path) -> None:
         side.set_visible(False)
     ax.set_xlabel(
         f"Smallest strength seen with power {values['power']:g} at {values['num_pairs']} pairs, "
-        "and CPU seconds a test. Darker: a weaker failure is seen; grey: not seen at the strongest.",
+        "and CPU seconds a test. Darker: a weaker failure is seen; grey: not even the strongest.",
         fontsize=9,
     )
     figure.savefig(path, dpi=150, bbox_inches="tight")
