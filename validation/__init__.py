@@ -33,7 +33,7 @@ from .report_file import load_report
 from .result import ValidationResult
 from .score_ranks import score_rank
 from .stored_samples import PerObservation
-from .trained_tests import TrainedColt, TrainedScore
+from .trained_tests import FixedScore, ScoreTest, TrainedColt, TrainedScore
 from .trials import WholeTest
 from .two_sample import c2st
 
@@ -42,6 +42,7 @@ __all__ = [
     "METHODS",
     "NOTES",
     "ColtTraining",
+    "FixedScore",
     "FlowNull",
     "Localization",
     "PerObservation",
@@ -49,6 +50,7 @@ __all__ = [
     "PowerRate",
     "PowerStudy",
     "Report",
+    "ScoreTest",
     "TrainedColt",
     "TrainedScore",
     "Training",

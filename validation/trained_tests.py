@@ -67,32 +67,78 @@ class TrainedColt:
 
 
 @dataclass(frozen=True)
-class TrainedScore:
-    """A classifier trained on N pairs, perhaps weakened, then batches of N points of q and of p.
+class ScoreTest:
+    """What is done with a score on a batch: N points of q against points of p.
 
-    Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.1, B.2
-    and B.4. Differs from the paper: no skip connections, and training stops where it no longer
-    helps on held-out rows.
+    Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.1 and
+    B.4.
     """
 
-    test: Literal["uniform", "multiple", "c2st", "c2st_normal"]
+    kind: Literal["uniform", "multiple", "c2st", "c2st_normal"]
     """Conformal uniform(m) with fresh calibration points; conformal multiple; C2ST with the exact
     p-value of this package; C2ST with the normal approximation of the paper."""
     num_calibration: int = 200
     """m, of ``"uniform"`` alone."""
+    num_permutations: int = 199
+    """Of ``"multiple"`` alone."""
+
+    def p_value(self, score: Score, task: Task, num_pairs: int, data_seed: int, seed: int) -> float:
+        """Of one batch, drawn at ``data_seed``."""
+        if self.kind == "uniform":
+            theta, x = task.joint(num_pairs, data_seed)
+            return conformal_c2st(
+                task.q, theta, x, num_calibration=self.num_calibration,
+                score=score, fresh=task.joint, seed=seed,
+            ).p_value  # fmt: skip
+        # Half of the pairs stand for p, the x of the other half for q.
+        theta, x = task.joint(2 * num_pairs, data_seed)
+        if self.kind == "multiple":
+            return conformal_c2st(
+                task.q, theta, x, variant="multiple", score=score,
+                num_permutations=self.num_permutations, seed=seed,
+            ).p_value  # fmt: skip
+        from_q = task.q.sample(1, x[num_pairs:], part_seed(seed, 0))[0]
+        called_p = apply_score(score, theta[:num_pairs], x[:num_pairs]) > 0
+        called_q = apply_score(score, from_q, x[num_pairs:]) > 0
+        return _C2ST[self.kind](called_p, called_q)
+
+
+@dataclass(frozen=True)
+class FixedScore:
+    """A score that needs no training, on batch after batch."""
+
+    test: ScoreTest
+    score: Score
+    """(theta (n, d), x (n, p)) -> (n,), larger where p is denser; above 0 for C2ST to call p."""
+
+    def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
+        """One p-value a batch."""
+        return [
+            self.test.p_value(
+                self.score, task, num_pairs, part_seed(seed, 1, r), part_seed(seed, 2, r)
+            )
+            for r in range(repetitions)
+        ]
+
+
+@dataclass(frozen=True)
+class TrainedScore:
+    """A classifier trained on N pairs, perhaps weakened, then used on batch after batch.
+
+    Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.1 and
+    B.2. Differs from the paper: no skip connections, and training stops where it no longer helps
+    on held-out rows.
+    """
+
+    test: ScoreTest
     weakness: float = 0.0
     """b: how far the network is moved back to the one before training."""
     training: Training = field(default_factory=lambda: Training(hidden=(256, 256)))
-    num_permutations: int = 199
-    """Of ``"multiple"`` alone."""
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
         score = self._score(task, num_pairs, seed)
-        return [
-            self._p_value(task, score, num_pairs, part_seed(seed, 1, r), part_seed(seed, 2, r))
-            for r in range(repetitions)
-        ]
+        return FixedScore(self.test, score).p_values(task, num_pairs, repetitions, seed)
 
     def _score(self, task: Task, num_pairs: int, seed: int) -> Score:
         pairs = task.joint(num_pairs, part_seed(seed, 0))
@@ -105,31 +151,9 @@ class TrainedScore:
         network = weakened(network, self.weakness, fit_seed)
         return lambda theta, x: network.logits(torch.cat([theta, x], dim=1))[0]
 
-    def _p_value(
-        self, task: Task, score: Score, num_pairs: int, data_seed: int, seed: int
-    ) -> float:
-        if self.test == "uniform":
-            theta, x = task.joint(num_pairs, data_seed)
-            return conformal_c2st(
-                task.q, theta, x, num_calibration=self.num_calibration,
-                score=score, fresh=task.joint, seed=seed,
-            ).p_value  # fmt: skip
-        # Half of the pairs stand for p, the x of the other half for q.
-        theta, x = task.joint(2 * num_pairs, data_seed)
-        if self.test == "multiple":
-            return conformal_c2st(
-                task.q, theta, x, variant="multiple", score=score,
-                num_permutations=self.num_permutations, seed=seed,
-            ).p_value  # fmt: skip
-        from_q = task.q.sample(1, x[num_pairs:], seed)[0]
-        called_p = apply_score(score, theta[:num_pairs], x[:num_pairs]) > 0
-        called_q = apply_score(score, from_q, x[num_pairs:]) > 0
-        p_value = _C2ST[self.test]
-        return p_value(called_p, called_q)
-
 
 def normal_p_value(called_p: Tensor, called_q: Tensor) -> float:
-    """P-value of the accuracy (n + n points) by its normal approximation N(1/2, 1/(8n)).
+    """P-value of the accuracy (n + n points) by its normal approximation N(1/2, 1/(4 (n + n))).
 
     Source: Lopez-Paz & Oquab (2017), Section 3.
     """

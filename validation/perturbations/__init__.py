@@ -10,7 +10,7 @@ and an estimate q whose draws (and densities, where they exist) are exact; stren
 torch.Size([5, 100, 3])
 """
 
-from .bivariate import bivariate, linear_score
+from .bivariate import LinearScore, bivariate
 from .catalogue import FAILURES, find_failure
 from .nptbench import DIMENSIONS, NPTBENCH, nptbench
 from .task import Failure, Law, Task
@@ -22,10 +22,10 @@ __all__ = [
     "NPTBENCH",
     "Failure",
     "Law",
+    "LinearScore",
     "Task",
     "bivariate",
     "find_failure",
-    "linear_score",
     "nptbench",
     "tree",
 ]

@@ -11,7 +11,6 @@ A shift changes the threshold and no rank; at angle pi / 2 the score knows nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -51,19 +50,18 @@ def bivariate() -> Failure:
     )
 
 
-def linear_score(
-    strength: float, shift: float = 0.0, angle: float = 0.0
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """Signed distance (theta (n, 1), x (n, 1)) -> (n,) to a moved and turned boundary.
+@dataclass(frozen=True)
+class LinearScore:
+    """Signed distance to a boundary that may be moved and turned: the larger, the more like p."""
 
-    Args:
-        strength: a, the shift of theta under q.
-        shift: of the boundary, towards q where positive.
-        angle: of the boundary about the midpoint, in radians.
-    """
+    strength: float
+    """a, the shift of theta under q."""
+    shift: float = 0.0
+    """Of the boundary, towards q where positive."""
+    angle: float = 0.0
+    """Of the boundary about the midpoint, in radians."""
 
-    def score(theta: Tensor, x: Tensor) -> Tensor:
-        offset = theta[:, 0] - strength / 2 - shift
-        return -(offset * math.cos(angle) + x[:, 0] * math.sin(angle))
-
-    return score
+    def __call__(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Scores of theta (n, 1), x (n, 1): (n,)."""
+        offset = theta[:, 0] - self.strength / 2 - self.shift
+        return -(offset * math.cos(self.angle) + x[:, 0] * math.sin(self.angle))
