@@ -4,7 +4,8 @@ Rows are failures with a dial (NPTBench's six families, the blind prior, the tre
 tests of `validation`. A cell is found by bisection over the paper's strengths: the strongest
 first, and if 0.8 of the repetitions reject it, ever weaker ones. Every repetition is one whole
 call of the test, training included, on its own 200 pairs: what a user with 200 pairs gets. A
-strength is given up as soon as 0.8 is out of reach, which changes no answer.
+strength is given up as soon as 0.8 is out of reach, which changes no answer. A column is written
+as soon as it is complete.
 
     python examples/paper/power_map.py [folder of cells]
 
@@ -39,7 +40,7 @@ POWER = 0.8
 REPETITIONS = 20
 DEAR_REPETITIONS = 10
 BLOCK = 5
-BALLS = ColtTraining(hidden=(64, 64), learning_rate=1e-4, epochs=300)
+BALLS = ColtTraining(hidden=(64, 64), learning_rate=3e-4, epochs=150)
 LOCAL = Training(hidden=(30, 30), max_epochs=50, patience=10)
 
 TESTS = {
@@ -134,8 +135,9 @@ def main() -> None:
         cells[name][test] = smallest_seen(failures[name], test, folder)
         left = (time.time() - start) / (done + 1) * (total - done - 1)
         print(f"{done + 1}/{total} {name} {test} {cells[name][test]} {left:.0f} s left", flush=True)
-    spent = sum(json.loads(path.read_text())["seconds"] for path in folder.glob("*.json"))
-    write(failures, cells, spent)
+        if name == FAILURES[-1]:  # a column is complete
+            spent = sum(json.loads(path.read_text())["seconds"] for path in folder.glob("*.json"))
+            write(failures, cells, spent)
 
 
 def write(
@@ -144,7 +146,7 @@ def write(
     values = {
         "format": "power_map",
         "version": 1,
-        "tests": list(TESTS),
+        "tests": [test for test in TESTS if all(test in row for row in cells.values())],
         "failures": list(failures),
         "cells": cells,
         "grids": {name: list(failure.strengths[1:]) for name, failure in failures.items()},

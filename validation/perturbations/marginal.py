@@ -26,7 +26,7 @@ from simulators.random import child_seed
 
 from .gaussian import EllipticalLaw, GaussianFamily
 
-_NODES = 400
+_NODES = 150
 _REACH = 9.0
 
 
