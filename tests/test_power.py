@@ -175,14 +175,15 @@ def test_power_is_drawn(study: PowerStudy) -> None:
 
 def test_the_command_line_runs_resumes_and_prints_json(tmp_path: Path) -> None:
     words = ["benchmark", "blind-prior", "--quick", "--part", "3,3", "--repetitions", "2"]
-    words += ["--num-seeds", "1", "--out", str(tmp_path), "--no-progress"]
+    words += ["--test", "SBC", "--test", "C2ST", "--num-seeds", "1", "--no-progress"]
+    words += ["--out", str(tmp_path)]
     first = CliRunner().invoke(app, words)
     assert first.exit_code == 0, first.output
-    assert "| CoLT Full | 1 |" in first.output
+    assert "| C2ST | 1 |" in first.output
     values = json.loads((tmp_path / "blind-prior.json").read_text())
     (part,) = values["parts"]
-    blind = next(r for r in part["rates"] if (r["method"], r["strength"]) == ("CoLT Full", 1.0))
-    assert blind["paper"] == [0.975, 0.014]
+    blind = next(r for r in part["rates"] if (r["method"], r["strength"]) == ("SBC", 1.0))
+    assert blind["paper"] == [0.052, 0.004]
     assert math.isfinite(blind["seconds"])
     assert (tmp_path / "blind-prior.png").stat().st_size > 10_000
     again = CliRunner().invoke(app, [*words, "--json"])
@@ -192,5 +193,6 @@ def test_the_command_line_runs_resumes_and_prints_json(tmp_path: Path) -> None:
 def test_the_command_line_names_what_it_knows() -> None:
     unknown = CliRunner().invoke(app, ["benchmark", "nothing"])
     assert "`NAME`" in str(unknown.exception)
-    part = CliRunner().invoke(app, ["benchmark", "tree", "--part", "bush"])
-    assert "`--part`" in str(part.exception)
+    for option in ("--part", "--test"):
+        wrong = CliRunner().invoke(app, ["benchmark", "tree", option, "bush"])
+        assert f"`{option}`" in str(wrong.exception)

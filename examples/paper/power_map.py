@@ -7,7 +7,7 @@ call of the test, training included, on its own 200 pairs: what a user with 200 
 strength is given up as soon as 0.8 is out of reach, which changes no answer. A column is written
 as soon as it is complete.
 
-    python examples/paper/power_map.py [folder of cells]
+    python examples/paper/power_map.py [folder of cells] [test ...]
 
 Cost: about 20 minutes of one core at the settings below (20 repetitions, 10 for the four dearest
 tests; CoLT with smaller networks and 100 draws instead of 500). It is interrupted and taken up
@@ -130,8 +130,9 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("runs/power_map")
     failures = {name: find_failure(name) for name in FAILURES}
     cells: dict[str, dict[str, Any]] = {name: {} for name in failures}
-    start, total = time.time(), len(failures) * len(TESTS)
-    for done, (test, name) in enumerate((t, n) for t in TESTS for n in failures):
+    tests = sys.argv[2:] or list(TESTS)
+    start, total = time.time(), len(failures) * len(tests)
+    for done, (test, name) in enumerate((t, n) for t in tests for n in failures):
         cells[name][test] = smallest_seen(failures[name], test, folder)
         left = (time.time() - start) / (done + 1) * (total - done - 1)
         print(f"{done + 1}/{total} {name} {test} {cells[name][test]} {left:.0f} s left", flush=True)

@@ -42,7 +42,7 @@ def blind_prior(quick: bool) -> Experiment:
                 _tests(quick),
                 (0.0, 1.0),
                 num_pairs=100,
-                repetitions=40 if quick else 200,
+                repetitions=20 if quick else 200,
                 num_seeds=3,
                 published=published,
             )

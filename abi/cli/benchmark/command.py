@@ -45,6 +45,10 @@ def benchmark_command(
         list[str] | None,
         typer.Option(help="Only the parts whose label holds this; repeat for several."),
     ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(help="Only the tests whose name holds this; repeat for several."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     repetitions: Annotated[
@@ -62,7 +66,8 @@ def benchmark_command(
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
     experiment = _load(name)(quick)
-    parts = [_resized(p, repetitions, num_seeds) for p in _chosen(experiment, part)]
+    parts = _chosen(experiment, part, test)
+    parts = [_resized(one, repetitions, num_seeds) for one in parts]
     from .results import markdown, run_part, summary
 
     cells = out / f"{name}_cells"
@@ -103,12 +108,27 @@ def _load(name: str) -> Callable[[bool], Experiment]:
     raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
 
 
-def _chosen(experiment: Experiment, wanted: list[str] | None) -> list[Part]:
-    parts = [p for p in experiment.parts if not wanted or any(word in p.label for word in wanted)]
+def _chosen(
+    experiment: Experiment, labels: list[str] | None, names: list[str] | None
+) -> list[Part]:
+    """The parts whose label, with the tests whose name, holds one of the words."""
+    from dataclasses import replace
+
+    def holds(text: str, words: list[str] | None) -> bool:
+        return not words or any(word in text for word in words)
+
+    parts = [part for part in experiment.parts if holds(part.label, labels)]
     if not parts:
-        labels = "; ".join(part.label for part in experiment.parts)
-        raise ValueError(f"`--part` must be in one of these labels: {labels}.")
-    return parts
+        known = "; ".join(part.label for part in experiment.parts)
+        raise ValueError(f"`--part` must be in one of these labels: {known}.")
+    kept = [
+        replace(part, tests={name: part.tests[name] for name in part.tests if holds(name, names)})
+        for part in parts
+    ]
+    if not any(part.tests for part in kept):
+        known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
+        raise ValueError(f"`--test` must be in one of these names: {known}.")
+    return [part for part in kept if part.tests]
 
 
 def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:
