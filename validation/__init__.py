@@ -3,7 +3,8 @@
 Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
 posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained
 on. :func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
-says what each can and cannot see.
+says what each can and cannot see; :func:`power` measures it on :mod:`~validation.perturbations`,
+posteriors that are wrong by a known amount.
 
 >>> import torch
 >>> from simulators import GaussianLinear, sample_joint

@@ -146,7 +146,8 @@ def power(
         num_seeds: cells a test and strength, each with data and networks of its own.
         seed: of everything.
         workers: processes.
-        folder: where cells are kept and found again; nowhere when omitted.
+        folder: where cells are kept and found again, by their settings (a function of yours by its
+            module and name); nowhere when omitted.
         progress: whether to show a bar with the time left.
 
     Returns:

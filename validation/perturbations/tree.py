@@ -27,6 +27,7 @@ from .task import Failure
 
 _SIGMA = 0.01
 _DEPTH = 7
+_ROWS_AT_ONCE = 2_000
 _STRENGTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 
 
@@ -122,16 +123,30 @@ def _draw(tree: Branches, sigma: float, shape: tuple[int, int], seed: int) -> Te
 
 
 def _log_density(tree: Branches, sigma: float, theta: Tensor) -> Tensor:
-    """Log density of the blurred mixture, one component after another: (K, n)."""
+    """Log density of the blurred mixture, theta (K, n, 2): (K, n).
+
+    Every component's quadratic form is a row of coefficients of (a^2, ab, b^2, a, b, 1), so that
+    all of them are one product of matrices.
+    """
+    axes = torch.stack([tree.directions, tree.directions.flip(-1) * torch.tensor([-1.0, 1.0])], 1)
+    axes, means = axes.double(), tree.means.double()
     variances = tree.deviations.double().square() + sigma**2
-    total = torch.full(theta.shape[:-1], -torch.inf, dtype=torch.float64)
-    for weight, mean, direction, variance in zip(
-        tree.weights.double(), tree.means, tree.directions, variances, strict=True
-    ):
-        away = (theta - mean).double()
-        along = away @ direction.double()
-        across = away.square().sum(dim=-1) - along.square()
-        value = -0.5 * (along.square() / variance[0] + across / variance[1])
-        constant = weight.log() - 0.5 * variance.log().sum() - math.log(2 * math.pi)
-        total = torch.logaddexp(total, value + constant)
-    return total
+    precision = (axes.transpose(1, 2) / variances[:, None, :]) @ axes
+    pulled = (precision @ means[..., None])[..., 0]
+    coefficients = torch.stack(
+        [
+            precision[:, 0, 0],
+            2 * precision[:, 0, 1],
+            precision[:, 1, 1],
+            -2 * pulled[:, 0],
+            -2 * pulled[:, 1],
+            (means * pulled).sum(dim=1),
+        ]
+    )
+    weights = tree.weights.double().log() - 0.5 * variances.log().sum(dim=1)
+    parts = []
+    for rows in theta.reshape(-1, 2).double().split(_ROWS_AT_ONCE):
+        a, b = rows.T
+        powers = torch.stack([a * a, a * b, b * b, a, b, torch.ones_like(a)], dim=1)
+        parts.append(torch.logsumexp(weights - 0.5 * (powers @ coefficients), dim=1))
+    return torch.cat(parts).reshape(theta.shape[:-1]) - math.log(2 * math.pi)
