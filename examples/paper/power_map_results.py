@@ -55,7 +55,7 @@ def draw(values: dict[str, Any], path: Path) -> None:
         side.set_visible(False)
     ax.set_xlabel(
         f"Smallest strength seen with power {values['power']:g} at {values['num_pairs']} pairs, "
-        "and CPU seconds a test. Darker: a weaker failure is seen; grey: not even the strongest.",
+        "and CPU time of one test.\nDarker: a weaker failure is seen; grey: not even the strongest.",
         fontsize=9,
     )
     figure.savefig(path, dpi=150, bbox_inches="tight")
@@ -68,7 +68,7 @@ def _cell(cell: dict[str, Any], between: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
+    return f"{1000 * value:.0f} ms" if value < 0.1 else f"{value:.2g} s"
 
 
 def _label(name: str) -> str:
