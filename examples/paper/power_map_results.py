@@ -53,9 +53,10 @@ def draw(values: dict[str, Any], path: Path) -> None:
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
+    measured = f"power {values['power']:g} at {values['num_pairs']} pairs"
     ax.set_xlabel(
-        f"Smallest strength seen with power {values['power']:g} at {values['num_pairs']} pairs, "
-        "and CPU time of one test.\nDarker: a weaker failure is seen; grey: not even the strongest.",
+        f"Smallest strength seen with {measured}, and CPU time of one test.\n"
+        "Darker: a weaker failure is seen; grey: not even the strongest.",
         fontsize=9,
     )
     figure.savefig(path, dpi=150, bbox_inches="tight")
