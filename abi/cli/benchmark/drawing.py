@@ -53,4 +53,7 @@ def _dots(result: Result, ax: Axes) -> None:
                 ax.plot([found.mean], [row - 0.28], "D", color=colour, fillstyle="none", ms=5)
     ax.axvline(0.05, color="0.4", linestyle=":", linewidth=1)
     ax.set_yticks(range(len(study.methods)), study.methods, fontsize=8)
-    ax.set(xlim=(-0.03, 1.03), ylim=(len(study.methods) - 0.4, -0.6), xlabel="rejected")
+    marks = [f"grey: strength {lowest:g}"] if len(study.strengths) > 1 else []
+    marks += ["hollow: the paper's"] if part.published else []
+    label = f"rejected ({'; '.join(marks)})" if marks else "rejected"
+    ax.set(xlim=(-0.03, 1.03), ylim=(len(study.methods) - 0.4, -0.6), xlabel=label)
