@@ -3,7 +3,8 @@
 Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
 posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained
 on. :func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
-says what each can and cannot see.
+says what each can and cannot see; :func:`power` measures it on :mod:`~validation.perturbations`,
+posteriors that are wrong by a known amount.
 
 >>> import torch
 >>> from simulators import GaussianLinear, sample_joint
@@ -25,6 +26,7 @@ from .local_coverage import local_hpd
 from .localization import Localization, colt, localize
 from .methods import METHODS, NOTES
 from .posteriors import Posterior
+from .power_study import PowerRate, PowerStudy, power
 from .ranks import sbc
 from .recognise import as_posterior
 from .report import Report, validate
@@ -32,6 +34,8 @@ from .report_file import load_report
 from .result import ValidationResult
 from .score_ranks import score_rank
 from .stored_samples import PerObservation
+from .trained_tests import FixedScore, ScoreTest, TrainedColt, TrainedScore
+from .trials import WholeTest
 from .two_sample import c2st
 
 __all__ = [
@@ -39,13 +43,20 @@ __all__ = [
     "METHODS",
     "NOTES",
     "ColtTraining",
+    "FixedScore",
     "FlowNull",
     "Localization",
     "PerObservation",
     "Posterior",
+    "PowerRate",
+    "PowerStudy",
     "Report",
+    "ScoreTest",
+    "TrainedColt",
+    "TrainedScore",
     "Training",
     "ValidationResult",
+    "WholeTest",
     "as_posterior",
     "c2st",
     "colt",
@@ -58,6 +69,7 @@ __all__ = [
     "load_report",
     "local_hpd",
     "localize",
+    "power",
     "sbc",
     "score_rank",
     "tarp",

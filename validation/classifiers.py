@@ -114,7 +114,7 @@ def fit_classifiers(
     scaled = (features.to(training.device) - shift) / scale
     learn, validate = _split(features.shape[-2], groups, training.validation_fraction, seed)
     layers = (features.shape[-1], *training.hidden, targets.shape[-1])
-    first = _initial(layers, num_inits, part_seed(seed, 1))
+    first = initial_weights(layers, num_inits, part_seed(seed, 1))
     start = [value[torch.arange(len(targets)) % num_inits].clone() for value in first]
     batches = _minibatches(learn, training, part_seed(seed, 2))
     trained = _train(
@@ -270,7 +270,7 @@ def _score(features: Tensor, labels: Tensor, parameters: list[Tensor], kind: str
     return -losses.mean(dim=(1, 2))
 
 
-def _initial(layers: tuple[int, ...], num_inits: int, seed: int) -> list[Tensor]:
+def initial_weights(layers: tuple[int, ...], num_inits: int, seed: int) -> list[Tensor]:
     """Glorot-uniform weights and biases, as scikit-learn draws them: all weights, then biases."""
     generator = torch_generator(seed)
     weights: list[Tensor] = []

@@ -33,7 +33,7 @@ from torch import Tensor
 from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, fit_ball_networks
-from .draws import checked_draws, joint_draws, split_rows
+from .draws import JointDraws, checked_draws, joint_draws, split_rows
 from .frames import frame_of
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -128,23 +128,17 @@ def colt(
         raise ValueError(f"`embedding` must be 'full' or 'identity'; got {embedding!r}.")
     training = training or ColtTraining()
     posterior = as_posterior(q)
-    width = int(torch.as_tensor(theta).shape[-1])
-    # Enough for a covariance of d columns; they are not ranked, so the frame is fair.
-    num_moments = max(50, 10 * width) if training.whiten else 0
-    draws = joint_draws(posterior, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
-    frame = frame_of(draws.samples[:num_moments])
-    truth = frame.whitened(draws.theta[None])[0]
-    others = frame.whitened(draws.samples[num_moments:])
+    draws, num_moments = framed_draws(posterior, theta, x, num_samples, training, seed)
     train, test = split_rows(len(draws.x), train_fraction, part_seed(seed, 1))
     networks = fit_ball_networks(
-        truth[train],
-        others[:, train],
+        draws.theta[train],
+        draws.samples[:, train],
         draws.x[train],
         embed=embedding == "full",
         training=training,
         seed=part_seed(seed, 2),
     )
-    ranks = _test_ranks(networks, truth[test], others[:, test], draws.x[test], part_seed(seed, 3))
+    ranks = ranks_in_balls(networks, draws.rows(test), part_seed(seed, 3))
     distance, p_value = ks_uniform(ranks)
     q_mass, p_mass = _largest_gap(ranks)
     details = {
@@ -154,7 +148,14 @@ def colt(
         "q_mass": q_mass,
         "p_mass": p_mass,
         "localize": Localizer(
-            posterior, networks, num_moments, num_samples, width, q_mass, p_mass, seed
+            posterior,
+            networks,
+            num_moments,
+            num_samples,
+            draws.theta.shape[1],
+            q_mass,
+            p_mass,
+            seed,
         ),
     }
     name = "colt" if embedding == "full" else "colt_identity"
@@ -175,13 +176,26 @@ def localize(result: ValidationResult, x: Tensor) -> Localization:
     return found
 
 
-def _test_ranks(
-    networks: BallNetworks, truth: Tensor, others: Tensor, x: Tensor, seed: int
-) -> Tensor:
-    """Ball ranks (n,) of truth (n, d) among others (K, n, d); 50 draws are embedded at once."""
-    centre = networks.centre(x)
-    away = networks.distances(truth[None], centre)[0]
-    parts = [networks.distances(part, centre) for part in others.split(50)]
+def framed_draws(
+    q: Any, theta: Any, x: Any, num_samples: int, training: ColtTraining, seed: int
+) -> tuple[JointDraws, int]:
+    """The pairs and K draws of q in the frame of q's moments, and how many draws made that frame.
+
+    Those draws, enough for a covariance of d columns, are not ranked, so the frame is fair.
+    """
+    width = int(torch.as_tensor(theta).shape[-1])
+    num_moments = max(50, 10 * width) if training.whiten else 0
+    draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
+    frame = frame_of(draws.samples[:num_moments])
+    truth = frame.whitened(draws.theta[None])[0]
+    return JointDraws(truth, draws.x, frame.whitened(draws.samples[num_moments:])), num_moments
+
+
+def ranks_in_balls(networks: BallNetworks, draws: JointDraws, seed: int) -> Tensor:
+    """Ball ranks (n,) of the truth among q's draws; 50 draws are embedded at once."""
+    centre = networks.centre(draws.x)
+    away = networks.distances(draws.theta[None], centre)[0]
+    parts = [networks.distances(part, centre) for part in draws.samples.split(50)]
     return randomised_ranks(away, torch.cat(parts), seed)
 
 

@@ -28,7 +28,7 @@ from .recognise import as_posterior
 from .result import ValidationResult
 from .scores import apply_score, fit_score, labelled_pairs
 from .seeds import part_seed
-from .uniformity import permutation_p
+from .uniformity import floor_p, permutation_p
 
 
 def c2st(
@@ -117,15 +117,27 @@ def _accuracy(
     called_p: Tensor, called_q: Tensor, details: dict[str, Any], seed: int
 ) -> ValidationResult:
     """Accuracy and its hypergeometric p-value from the verdicts on p's and q's test points."""
-    from scipy.stats import hypergeom
-
     num_p, num_q = len(called_p), len(called_q)
     hits, false = int(called_p.sum()), int(called_q.sum())
-    p_value = float(hypergeom.sf(hits - 1, num_p + num_q, hits + false, num_p))
     accuracy = (hits + num_q - false) / (num_p + num_q)
     details = details | {"p_value_kind": "hypergeometric, conservative", "num_test": num_p + num_q}
     details |= {"num_p": num_p, "num_called_p": hits + false}  # what the null law is made of
-    return ValidationResult("c2st", accuracy, max(p_value, 5e-324), seed, details=details)
+    p_value = verdict_p_value(called_p, called_q)
+    return ValidationResult("c2st", accuracy, p_value, seed, details=details)
+
+
+def verdict_p_value(called_p: Tensor, called_q: Tensor) -> float:
+    """Exact p-value of "p's points are called p more often than q's", given how often p is called.
+
+    Args:
+        called_p: whether each independent point of p is called p, (n_p,).
+        called_q: whether each independent point of q is called p, (n_q,).
+    """
+    from scipy.stats import hypergeom
+
+    hits, false = int(called_p.sum()), int(called_q.sum())
+    total = len(called_p) + len(called_q)
+    return floor_p(float(hypergeom.sf(hits - 1, total, hits + false, len(called_p))))
 
 
 def _mse(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from .benchmark.command import benchmark_command
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
@@ -74,6 +75,17 @@ app.command(
         ("the verdict for a program", "abi report runs/mine validation.json --json"),
     ),
 )(report_command)
+app.command(
+    "benchmark",
+    epilog=examples(
+        (
+            "Tables 3 and 4 of the CoLT paper in minutes, small dimensions",
+            "abi benchmark blind-prior --quick",
+        ),
+        ("in full, on 4 cores", "abi benchmark blind-prior --workers 4 --out runs/full"),
+        ("one part", "abi benchmark conformal --part covariance,weak"),
+    ),
+)(benchmark_command)
 app.command(
     "doctor",
     epilog=examples(

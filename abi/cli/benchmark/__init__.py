@@ -1,0 +1,1 @@
+"""``abi benchmark``: the experiments of the validation papers, ours beside theirs."""

@@ -1,0 +1,153 @@
+"""``abi benchmark``: a table or a figure of the validation papers as a command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..ending import Json, print_json, resumable
+
+if TYPE_CHECKING:
+    from .experiment import Experiment, Part
+
+EXPERIMENTS: Mapping[str, str] = {
+    "nptbench": "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
+    "blind-prior": "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
+    "tree": "draws a little beside a thin tree (CoLT, Figure 1)",
+    "conformal": "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
+}
+"""Name -> what it shows, and the paper's place."""
+
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
+def benchmark_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
+            autocompletion=_names,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for NAME.json, .md, .png and the cells.")
+    ] = Path("runs/benchmark"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes in place of hours: small dimensions, few runs.")
+    ] = False,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="Only the parts whose label holds this; repeat for several."),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(help="Only the tests whose name holds this; repeat for several."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, help="Batches a seed, in place of the setting's own.")
+    ] = None,
+    num_seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds, in place of the setting's own.")
+    ] = None,
+    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Measure how often tests reject posteriors that are wrong, and compare with the papers.
+
+    Every cell (test, strength, seed) is kept as it is finished; the same words go on after an
+    interruption, and a larger setting takes up what a smaller one has in common with it.
+    """
+    experiment = _load(name)(quick)
+    parts = _chosen(experiment, part, test)
+    parts = [_resized(one, repetitions, num_seeds) for one in parts]
+    from .results import markdown, run_part, summary
+
+    cells = out / f"{name}_cells"
+    with resumable():
+        results = [
+            run_part(one, seed=seed, workers=workers, cells=cells, progress=progress)
+            for one in parts
+        ]
+    values = summary(name, experiment, results, quick, seed)
+    (out / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n")
+    (out / f"{name}.md").write_text(markdown(values))
+    _picture(results, experiment.title, out / f"{name}.png")
+    if as_json:
+        print_json(values)
+    else:
+        typer.echo(markdown(values))
+        typer.echo(f"results: {out / name}.json, .md and .png")
+
+
+def _load(name: str) -> Callable[[bool], Experiment]:
+    """The function that sets the experiment up; its imports are those of `validation`."""
+    if name == "nptbench":
+        from .nptbench import power_curves
+
+        return power_curves
+    if name == "blind-prior":
+        from .blind_prior import blind_prior
+
+        return blind_prior
+    if name == "tree":
+        from .tree import tree_curves
+
+        return tree_curves
+    if name == "conformal":
+        from .conformal import conformal
+
+        return conformal
+    raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
+
+
+def _chosen(
+    experiment: Experiment, labels: list[str] | None, names: list[str] | None
+) -> list[Part]:
+    """The parts whose label, with the tests whose name, holds one of the words."""
+    from dataclasses import replace
+
+    def holds(text: str, words: list[str] | None) -> bool:
+        return not words or any(word in text for word in words)
+
+    parts = [part for part in experiment.parts if holds(part.label, labels)]
+    if not parts:
+        known = "; ".join(part.label for part in experiment.parts)
+        raise ValueError(f"`--part` must be in one of these labels: {known}.")
+    kept = [
+        replace(part, tests={name: part.tests[name] for name in part.tests if holds(name, names)})
+        for part in parts
+    ]
+    if not any(part.tests for part in kept):
+        known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
+        raise ValueError(f"`--test` must be in one of these names: {known}.")
+    return [part for part in kept if part.tests]
+
+
+def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:
+    from dataclasses import replace
+
+    return replace(
+        part,
+        repetitions=part.repetitions if repetitions is None else repetitions,
+        num_seeds=part.num_seeds if num_seeds is None else num_seeds,
+    )
+
+
+def _picture(results: list[Any], title: str, path: Path) -> None:
+    """Draw, where matplotlib is installed; it is an extra."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        typer.secho("no picture: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
+        return
+    from .drawing import draw
+
+    draw(results, title, path)

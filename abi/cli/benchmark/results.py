@@ -1,0 +1,122 @@
+"""Run an experiment and set its results beside what the paper printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from validation import PowerRate, PowerStudy, power
+
+from .experiment import Experiment, Part, Published
+
+Result = tuple[Part, PowerStudy]
+
+
+def run_part(part: Part, *, seed: int, workers: int, cells: Path, progress: bool) -> Result:
+    """The part's study, from the cells that are kept and those that are missing."""
+    study = power(
+        part.tests,
+        part.failure,
+        part.strengths,
+        num_pairs=part.num_pairs,
+        repetitions=part.repetitions,
+        num_seeds=part.num_seeds,
+        seed=seed,
+        workers=workers,
+        folder=cells,
+        progress=progress,
+    )
+    return part, study
+
+
+def summary(
+    name: str, experiment: Experiment, results: list[Result], quick: bool, seed: int
+) -> dict[str, Any]:
+    """Everything as JSON has it: rates with intervals, the paper's, and where the two differ."""
+    return {
+        "format": "abi_benchmark",
+        "version": 1,
+        "name": name,
+        "title": experiment.title,
+        "source": experiment.source,
+        "setting": experiment.setting,
+        "quick": quick,
+        "seed": seed,
+        "cpu_seconds": round(sum(cell.seconds or 0.0 for _, s in results for cell in s.cells)),
+        "parts": [{"label": part.label, **_studied(part, study)} for part, study in results],
+        "disagreements": [line for part, study in results for line in _disagreements(part, study)],
+    }
+
+
+def markdown(values: Mapping[str, Any]) -> str:
+    """The tables, one a part; the paper's mean ± two standard errors beside ours."""
+    lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], ""]
+    for part in values["parts"]:
+        lines += [f"## {part['label']}", ""]
+        lines += [
+            f"{part['failure']}, {part['num_pairs']} pairs, {part['repetitions']} batches for each "
+            f"of {part['num_seeds']} seeds.",
+            "",
+            "| test | strength | ours | 95% interval | paper | CPU s |",
+            "|---|---|---|---|---|---|",
+        ]
+        for rate in part["rates"]:
+            lines.append(_row(rate))
+        lines.append("")
+    if values["disagreements"]:
+        lines += ["## Where ours and the paper's differ", ""]
+        lines += [f"- {line}" for line in values["disagreements"]] + [""]
+    return "\n".join(lines)
+
+
+def interval(rate: PowerRate) -> tuple[float, float]:
+    """Clopper-Pearson, widened to the mean ± two standard errors over seeds where that is more."""
+    low, high = rate.interval
+    if rate.rate is not None and rate.standard_error is not None:
+        low = min(low, rate.rate - 2 * rate.standard_error)
+        high = max(high, rate.rate + 2 * rate.standard_error)
+    return max(low, 0.0), min(high, 1.0)
+
+
+def differs(rate: PowerRate, published: Published) -> bool:
+    """Whether our interval and the paper's mean ± two standard errors have nothing in common."""
+    low, high = interval(rate)
+    reach = 2 * published.standard_error
+    return published.mean - reach > high or published.mean + reach < low
+
+
+def _studied(part: Part, study: PowerStudy) -> dict[str, Any]:
+    values = study.to_dict()
+    for rate, entry in zip(study.rates(), values["rates"], strict=True):
+        found = part.published.get((rate.method, rate.strength))
+        entry["interval"] = list(interval(rate))
+        entry["paper"] = None if found is None else list(found)
+        entry["differs"] = None if found is None or rate.rate is None else differs(rate, found)
+    sizes = {"repetitions": part.repetitions, "num_seeds": part.num_seeds}
+    return values | sizes
+
+
+def _disagreements(part: Part, study: PowerStudy) -> list[str]:
+    lines = []
+    for rate in study.rates():
+        found = part.published.get((rate.method, rate.strength))
+        if found is not None and rate.rate is not None and differs(rate, found):
+            low, high = interval(rate)
+            lines.append(
+                f"{part.label}, {rate.method}, strength {rate.strength:g}: ours {rate.rate:.3f} "
+                f"[{low:.3f}, {high:.3f}], paper {found.mean:.3f} ± {found.standard_error:.3f}"
+            )
+        lines += [f"{part.label}, {rate.method}: {error}" for error in rate.errors]
+    return lines
+
+
+def _row(rate: Mapping[str, Any]) -> str:
+    if rate["rate"] is None:
+        ours, span = "none", "; ".join(rate["errors"])
+    else:
+        ours, span = f"{rate['rate']:.3f}", "{:.3f} to {:.3f}".format(*rate["interval"])
+    paper = "" if rate["paper"] is None else "{:.3f} ± {:.3f}".format(*rate["paper"])
+    paper += " (differs)" if rate["differs"] else ""
+    seconds = "" if rate["seconds"] is None else f"{rate['seconds']:.2g}"
+    return f"| {rate['method']} | {rate['strength']:g} | {ours} | {span} | {paper} | {seconds} |"

@@ -1,0 +1,50 @@
+"""The map in the README is the one that was measured, and can be drawn again from its JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from validation.page.power_map import check_power_map
+from validation.perturbations import FAILURES
+
+PAPER = Path(__file__).parents[1] / "examples/paper"
+sys.path.insert(0, str(PAPER))
+
+from power_map_results import draw, markdown  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def values() -> dict[str, object]:
+    return json.loads((PAPER / "power_map.json").read_text())
+
+
+def test_every_cell_names_a_strength_of_its_grid_or_none(values: dict[str, object]) -> None:
+    assert (values["format"], values["version"]) == ("power_map", 1)
+    for failure in values["failures"]:
+        assert failure in FAILURES
+        for test in values["tests"]:
+            cell = values["cells"][failure][test]
+            assert cell["strength"] is None or cell["strength"] in values["grids"][failure]
+            assert cell["seconds"] > 0
+            assert cell["errors"] == []
+            needed = values["power"] * values["repetitions"][test]
+            if cell["strength"] is not None:
+                assert cell["rejected"][f"{cell['strength']:g}"][0] >= needed
+
+
+def test_the_tables_are_those_of_the_measured_map(values: dict[str, object]) -> None:
+    table = markdown(values)
+    assert (PAPER / "power_map.md").read_text() == table
+
+
+def test_the_map_is_drawn(values: dict[str, object], tmp_path: Path) -> None:
+    draw(values, tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 20_000
+
+
+def test_the_report_takes_the_measured_map(values: dict[str, object]) -> None:
+    check_power_map(values)

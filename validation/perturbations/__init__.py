@@ -1,0 +1,31 @@
+"""Posteriors that are wrong by a known amount: the ground truth for tests of posteriors.
+
+A :class:`Failure` is a way of being wrong; at a strength it is a :class:`Task`, a true posterior p
+and an estimate q whose draws (and densities, where they exist) are exact; strength 0 has q = p.
+
+>>> from validation.perturbations import nptbench
+>>> task = nptbench("covariance", 3, 3).at(0.8)
+>>> theta, x = task.joint(100, seed=1)
+>>> task.q.sample(5, x, seed=2).shape
+torch.Size([5, 100, 3])
+"""
+
+from .bivariate import LinearScore, bivariate
+from .catalogue import FAILURES, find_failure
+from .nptbench import DIMENSIONS, NPTBENCH, nptbench
+from .task import Failure, Law, Task
+from .tree import tree
+
+__all__ = [
+    "DIMENSIONS",
+    "FAILURES",
+    "NPTBENCH",
+    "Failure",
+    "Law",
+    "LinearScore",
+    "Task",
+    "bivariate",
+    "find_failure",
+    "nptbench",
+    "tree",
+]

@@ -1,0 +1,35 @@
+"""All failures of the laboratory by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from .bivariate import bivariate
+from .nptbench import NPTBENCH, nptbench
+from .task import Failure
+from .tree import tree
+
+FAILURES: Mapping[str, Callable[..., Failure]] = MappingProxyType(
+    {
+        **{name: partial(nptbench, name) for name in NPTBENCH},
+        **{f"{name}_curved": partial(nptbench, name, curved=True) for name in NPTBENCH},
+        "tree": tree,
+        "bivariate": bivariate,
+    }
+)
+"""Name -> function that gives the :class:`Failure`; dimensions (3, 3) unless told others."""
+
+
+def find_failure(failure: Failure | str) -> Failure:
+    """The failure of this name in :data:`FAILURES`; a :class:`Failure` is passed on.
+
+    Raises:
+        ValueError: if there is none of that name.
+    """
+    if isinstance(failure, Failure):
+        return failure
+    if failure not in FAILURES:
+        raise ValueError(f"`failure` must be one of {', '.join(FAILURES)}; got {failure!r}.")
+    return FAILURES[failure]()

@@ -1,0 +1,74 @@
+"""What a failure is to the laboratory: a true posterior, an estimate that is wrong by so much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from simulators.random import child_seed
+
+
+class Law(Protocol):
+    """A conditional law of theta given x whose draws are exact, as is its density where it has one.
+
+    It is a :class:`~validation.Posterior`, so every test takes it as ``q``.
+    """
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """Draw (num_samples, n, d) given x (n, p)."""
+        ...
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Normalised log density, theta (K, n, d), x (n, p) -> (K, n)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A true posterior ``p`` and an estimate ``q`` of it that fails with a known strength."""
+
+    name: str
+    """Of the failure."""
+    strength: float
+    """0 where q = p."""
+    p: Law
+    """The true posterior."""
+    q: Law
+    """The estimate under test."""
+    observe: Callable[[int, int], Tensor]
+    """(n, seed) -> n observations, (n, p)."""
+
+    def joint(self, n: int, seed: int) -> tuple[Tensor, Tensor]:
+        """Joint draws of the truth: theta (n, d) from p at x (n, p)."""
+        x = self.observe(n, child_seed(seed, 0))
+        return self.p.sample(1, x, child_seed(seed, 1))[0], x
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """A way in which an estimate of a posterior is wrong, by a strength that can be dialled."""
+
+    name: str
+    """As tables and files call it."""
+    strengths: tuple[float, ...]
+    """Those of the paper, from 0 (none) upwards."""
+    build: Callable[[float], tuple[Law, Law]]
+    """strength -> (p, q)."""
+    observe: Callable[[int, int], Tensor]
+    """(n, seed) -> n observations, (n, p)."""
+    source: str
+    """Paper and place."""
+
+    def at(self, strength: float) -> Task:
+        """Truth and estimate at this strength.
+
+        Raises:
+            ValueError: if the strength is negative.
+        """
+        if strength < 0:
+            raise ValueError(f"`strength` must not be negative; got {strength}.")
+        p, q = self.build(strength)
+        return Task(self.name, strength, p, q, self.observe)

@@ -1,0 +1,142 @@
+"""One cell of a study of power: a test at a strength with a seed, worked once and kept as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .perturbations import Failure
+from .seeds import part_seed
+from .trials import Trial, described
+
+_FORMAT, _VERSION = "power_cell", 1
+
+
+@dataclass(frozen=True)
+class PowerCell:
+    """The p-values of one test of one failure at one strength from one seed."""
+
+    failure: str
+    method: str
+    strength: float
+    seed: int
+    """Of the study."""
+    seed_index: int
+    """Which of the study's seeds: cells of one index share their data, whatever the test."""
+    num_pairs: int
+    """N, in every repetition."""
+    repetitions: int
+    """Asked for."""
+    settings: str
+    """Of the test, in words."""
+    p_values: tuple[float, ...] = ()
+    """One a repetition; none where the test raised."""
+    seconds: float | None = None
+    """CPU time of the cell, data included; None before it is worked."""
+    error: str | None = None
+    """What the test raised, in one line."""
+
+
+def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | None) -> PowerCell:
+    """Run the cell on one thread, and keep it in ``folder``; an error costs this cell alone.
+
+    One thread, because a sum of floats depends on how many threads share it: the result is the
+    same with any number of workers.
+    """
+    start = time.process_time()
+    p_values: tuple[float, ...] = ()
+    error = None
+    try:
+        with _one_thread():
+            task = failure.at(cell.strength)
+            seed = part_seed(cell.seed, cell.seed_index)
+            p_values = tuple(trial.p_values(task, cell.num_pairs, cell.repetitions, seed))
+    except Exception as raised:  # whatever a test raises, the other cells go on
+        error = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
+    seconds = round(time.process_time() - start, 3)
+    values = asdict(cell) | {"p_values": p_values, "seconds": seconds, "error": error}
+    done = PowerCell(**values)
+    if folder is not None:
+        _write(done, folder)
+    return done
+
+
+def asked_cell(
+    failure: Failure,
+    name: str,
+    trial: Trial,
+    strength: float,
+    seed_index: int,
+    sizes: tuple[int, int, int],
+) -> PowerCell:
+    """A cell that is yet to be worked; ``sizes``: num_pairs, repetitions and the study's seed."""
+    num_pairs, repetitions, seed = sizes
+    return PowerCell(
+        failure.name, name, float(strength), seed, seed_index, num_pairs, repetitions,
+        described(trial),
+    )  # fmt: skip
+
+
+def stored_cell(asked: PowerCell, folder: Path | None) -> PowerCell | None:
+    """The finished cell that ``folder`` holds for exactly these settings, or None.
+
+    A file that is damaged, or a cell that had an error, is worked again.
+    """
+    path = None if folder is None else cell_path(asked, folder)
+    if path is None or not path.is_file():
+        return None
+    try:
+        kept = _read(path)
+    except (ValueError, KeyError, TypeError):
+        return None
+    finished = kept.error is None and len(kept.p_values) == kept.repetitions
+    return kept if finished and _request(kept) == _request(asked) else None
+
+
+def cell_path(cell: PowerCell, folder: Path) -> Path:
+    """Where the cell is kept: readable, and different for different settings."""
+    digest = hashlib.sha256(json.dumps(_request(cell)).encode()).hexdigest()[:8]
+    words = f"{cell.failure}--{cell.method}--{cell.strength:g}--{cell.seed_index}"
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in words)
+    return folder / f"{plain}--{digest}.json"
+
+
+def _request(cell: PowerCell) -> dict[str, Any]:
+    """What was asked, without what came of it."""
+    values = asdict(cell)
+    return {key: values[key] for key in values if key not in ("p_values", "seconds", "error")}
+
+
+def _read(path: Path) -> PowerCell:
+    values = json.loads(path.read_text())
+    if (values.pop("format"), values.pop("version")) != (_FORMAT, _VERSION):
+        raise ValueError(f"not a {_FORMAT} of version {_VERSION}")
+    values["p_values"] = tuple(values["p_values"])
+    return PowerCell(**values)
+
+
+def _write(cell: PowerCell, folder: Path) -> None:
+    path = cell_path(cell, folder)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    values = {"format": _FORMAT, "version": _VERSION, **asdict(cell)}
+    part.write_text(json.dumps(values, indent=1) + "\n")
+    part.replace(path)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

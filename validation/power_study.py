@@ -1,0 +1,239 @@
+"""How often does a test reject? Level and power over strengths, with intervals, resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .perturbations import Failure, find_failure
+from .posteriors import progress_bar
+from .power_cells import PowerCell, asked_cell, stored_cell, work_cell
+from .trials import Trial, as_trial
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class PowerRate:
+    """The rejection rate of one test at one strength."""
+
+    method: str
+    strength: float
+    rejections: int
+    repetitions: int
+    """Over all seeds, without those of cells that had an error."""
+    rate: float | None
+    """None where every cell had an error."""
+    interval: tuple[float, float]
+    """Clopper-Pearson, 95%; with several repetitions a trained network, given those networks."""
+    seed_rates: tuple[float, ...]
+    """One a seed: their spread holds what training adds."""
+    standard_error: float | None
+    """Of the mean over seeds, as the papers print; None for fewer than 2."""
+    seconds: float | None
+    """CPU time of one repetition, on average."""
+    errors: tuple[str, ...]
+    """What the cells raised."""
+
+
+@dataclass(frozen=True)
+class PowerStudy:
+    """Tests by strengths by seeds of one failure."""
+
+    failure: str
+    cells: tuple[PowerCell, ...]
+    """In the order of methods, strengths, seeds, whatever the order of the work."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the tests."""
+        return tuple(dict.fromkeys(cell.method for cell in self.cells))
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Strengths, ascending."""
+        return tuple(sorted({cell.strength for cell in self.cells}))
+
+    def rate(self, method: str, strength: float, alpha: float = 0.05) -> PowerRate:
+        """The rate at which ``method`` rejects at level ``alpha`` in (0, 1).
+
+        Raises:
+            ValueError: if the study has no such cell.
+        """
+        cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
+        if not cells:
+            raise ValueError(
+                f"`method` and `strength` must be of this study; got {method!r} at {strength}."
+            )
+        good = [cell for cell in cells if cell.error is None]
+        counts = [sum(p <= alpha for p in cell.p_values) for cell in good]
+        total, rejections = sum(len(cell.p_values) for cell in good), sum(counts)
+        by_seed = tuple(k / len(c.p_values) for k, c in zip(counts, good, strict=True))
+        spread = float(np.std(by_seed, ddof=1)) / len(by_seed) ** 0.5 if len(by_seed) > 1 else None
+        seconds = sum(cell.seconds or 0.0 for cell in good) / total if total else None
+        return PowerRate(
+            method, float(strength), rejections, total, rejections / total if total else None,
+            clopper_pearson(rejections, total), by_seed, spread, seconds,
+            tuple(cell.error for cell in cells if cell.error is not None),
+        )  # fmt: skip
+
+    def rates(self, alpha: float = 0.05) -> list[PowerRate]:
+        """Every test at every strength."""
+        pairs = dict.fromkeys((cell.method, cell.strength) for cell in self.cells)
+        return [self.rate(method, strength, alpha) for method, strength in pairs]
+
+    def smallest_strength(
+        self, method: str, power: float = 0.8, alpha: float = 0.05
+    ) -> float | None:
+        """The smallest strength above 0 whose observed power is ``power`` or more; None if none."""
+        for strength in self.strengths:
+            rate = self.rate(method, strength, alpha).rate if strength > 0 else None
+            if rate is not None and rate >= power:
+                return strength
+        return None
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """Rates and settings, JSON's types only."""
+        return {
+            "failure": self.failure,
+            "alpha": alpha,
+            "seed": self.cells[0].seed,
+            "num_pairs": self.cells[0].num_pairs,
+            "settings": {cell.method: cell.settings for cell in self.cells},
+            "rates": [_plain(rate) for rate in self.rates(alpha)],
+        }
+
+    def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+        """Draw power against strength with intervals; needs matplotlib."""
+        from .power_plotting import plot_power
+
+        return plot_power(self, ax, alpha)
+
+
+def power(
+    methods: str | Sequence[str] | Mapping[str, Any],
+    failure: Failure | str,
+    strengths: Sequence[float] | None = None,
+    *,
+    num_pairs: int = 200,
+    repetitions: int = 100,
+    num_seeds: int = 1,
+    seed: int = 0,
+    workers: int = 1,
+    folder: Path | str | None = None,
+    progress: bool = False,
+) -> PowerStudy:
+    """Measure how often tests reject an estimate that is wrong by a known amount.
+
+    Repetition r of every test at every strength sees the same draws of the family, so that curves
+    are compared on equal data. A cell (test, strength, seed) is the unit of work: it runs on one
+    thread of one process, is kept as one JSON file, and is not worked again by a later call with
+    the same settings. A test that raises costs its cell, whose ``error`` says why.
+
+    Args:
+        methods: names in :data:`validation.METHODS`; or name -> a name, a function, a
+            :class:`~validation.trials.WholeTest` with settings of its own, or one of
+            :mod:`~validation.trained_tests`.
+        failure: a :class:`~validation.perturbations.Failure`, or its name.
+        strengths: not negative; the paper's when omitted.
+        num_pairs: N, joint draws in a repetition.
+        repetitions: in a cell, at least 1.
+        num_seeds: cells a test and strength, each with data and networks of its own.
+        seed: of everything.
+        workers: processes.
+        folder: where cells are kept and found again, by their settings (a function of yours by its
+            module and name); nowhere when omitted.
+        progress: whether to show a bar with the time left.
+
+    Returns:
+        A :class:`PowerStudy`; the same for any number of workers, interrupted or not.
+
+    >>> study = power("sbc", "covariance", [0.0, 3.0], repetitions=20)
+    >>> study.rate("sbc", 3.0).rate
+    1.0
+    """
+    if min(num_pairs, repetitions, num_seeds, workers) < 1:
+        raise ValueError(
+            "`num_pairs`, `repetitions`, `num_seeds` and `workers` must be at least 1; got "
+            f"{num_pairs}, {repetitions}, {num_seeds} and {workers}."
+        )
+    wrong = find_failure(failure)
+    strengths = wrong.strengths if strengths is None else tuple(map(float, strengths))
+    if not strengths or min(strengths) < 0:
+        raise ValueError(f"`strengths` must be some numbers of 0 or more; got {strengths}.")
+    trials = _trials(methods)
+    sizes = (num_pairs, repetitions, seed)
+    asked = [
+        asked_cell(wrong, name, trial, strength, index, sizes)
+        for name, trial in trials.items()
+        for strength in dict.fromkeys(strengths)
+        for index in range(num_seeds)
+    ]
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+    known = {cell: stored_cell(cell, place) for cell in asked}
+    missing = [cell for cell in asked if known[cell] is None]
+    with progress_bar(len(missing), wrong.name, progress) as advance:
+        for cell, done in _worked(missing, wrong, trials, place, workers):
+            known[cell] = done
+            advance()
+    return PowerStudy(wrong.name, tuple(done for done in known.values() if done is not None))
+
+
+def clopper_pearson(
+    rejections: int, repetitions: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Exact interval of a proportion; (0, 1) without repetitions.
+
+    Source: Clopper & Pearson (1934).
+    """
+    from scipy.special import betaincinv
+
+    tail, missed = (1 - confidence) / 2, repetitions - rejections
+    low = float(betaincinv(rejections, missed + 1, tail)) if rejections else 0.0
+    high = float(betaincinv(rejections + 1, missed, 1 - tail)) if missed else 1.0
+    return low, high
+
+
+def _trials(methods: str | Sequence[str] | Mapping[str, Any]) -> dict[str, Trial]:
+    names = [methods] if isinstance(methods, str) else methods
+    if not isinstance(names, Mapping):
+        names = {name: name for name in names}
+    if not names:
+        raise ValueError("`methods` must name at least one test.")
+    return {name: as_trial(test) for name, test in names.items()}
+
+
+def _worked(
+    missing: list[PowerCell],
+    failure: Failure,
+    trials: Mapping[str, Trial],
+    folder: Path | None,
+    workers: int,
+) -> Iterator[tuple[PowerCell, PowerCell]]:
+    """Each cell and what came of it, as they finish."""
+    if workers == 1 or len(missing) < 2:
+        for cell in missing:
+            yield cell, work_cell(cell, failure, trials[cell.method], folder)
+        return
+    from joblib import Parallel, delayed
+
+    jobs = (
+        delayed(_numbered)(k, c, failure, trials[c.method], folder) for k, c in enumerate(missing)
+    )
+    for k, done in Parallel(n_jobs=workers, return_as="generator_unordered")(jobs):
+        yield missing[k], done
+
+
+def _numbered(number: int, *job: Any) -> tuple[int, PowerCell]:
+    return number, work_cell(*job)
+
+
+def _plain(rate: PowerRate) -> dict[str, Any]:
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in vars(rate).items()}
