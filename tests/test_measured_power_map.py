@@ -39,6 +39,7 @@ def test_every_cell_names_a_strength_of_its_grid_or_none(values: dict[str, objec
 def test_the_tables_are_those_of_the_measured_map(values: dict[str, object]) -> None:
     table = markdown(values)
     assert (PAPER / "power_map.md").read_text() == table
+    assert table in (PAPER.parents[1] / "README.md").read_text()
 
 
 def test_the_map_is_drawn(values: dict[str, object], tmp_path: Path) -> None:
