@@ -13,9 +13,9 @@ The prior need only be sampled. Where too few of its draws fall into T and it of
 draws of q, spread out, are resampled with weights p(theta) 1_T(theta) / q(theta). Where it offers
 none, c is lowered until its draws fill the region: T is then larger than it could be, and as valid.
 
-Source: truncated proposals are Deistler, Goncalves & Macke (2022), with alpha = 1e-4; at 1e-3 stray
-tails of q no longer set the region, whose pairs lie half as far from the posterior on the cosine
-model. The rule for a prior without a density is ours.
+Source: truncated proposals are Deistler, Goncalves & Macke (2022), alpha included: at 1e-3 the
+cosine model's regions are half as wide, but heavy tails are lost elsewhere. The rule for a prior
+without a density is ours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from simulators.random import child_seed, torch_generator
 from .generators.base import GenerativeModel
 from .support import prior_log_prob
 
-OUTSIDE = 1e-3  # alpha
+OUTSIDE = 1e-4  # alpha
 _DRAWS = 20_000  # of q, that place its threshold and its box
 _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
 _CHUNK = 200_000  # draws of the prior looked at together

@@ -10,11 +10,11 @@ and an estimate q whose draws (and densities, where they exist) are exact; stren
 torch.Size([5, 100, 3])
 """
 
-from .bivariate import LinearScore, bivariate
 from .catalogue import FAILURES, find_failure
-from .nptbench import DIMENSIONS, NPTBENCH, nptbench
+from .nptbench_families import DIMENSIONS, NPTBENCH, nptbench
 from .task import Failure, Law, Task
-from .tree import tree
+from .tree_law import tree
+from .turned_boundary import LinearScore, bivariate
 
 __all__ = [
     "DIMENSIONS",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from .bivariate import bivariate
-from .nptbench import NPTBENCH, nptbench
+from .nptbench_families import NPTBENCH, nptbench
 from .task import Failure
-from .tree import tree
+from .tree_law import tree
+from .turned_boundary import bivariate
 
 FAILURES: Mapping[str, Callable[..., Failure]] = MappingProxyType(
     {
