@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
-from torch import Tensor, nn
-
-from simulators.random import child_seed
+from torch import Tensor
 
 from .adjust import quantile_map
-from .config import ABIConfig, Encoder
+from .config import ABIConfig
 from .encoders import features_of
 from .generators.base import GenerativeModel, Progress
 from .generators.flow import Conditioning, fit_flow
 from .generators.mixture import fit_mixture
-from .kernel import Kernel, LearnedKernel, train_kernel
+from .kernel import Kernel, LearnedKernel
 from .problem import Problem
 from .training import TrainingLog
 
@@ -68,10 +65,7 @@ def fit_answer(
     if config.adjustment == "quantile":
         moved = quantile_map(kernel, theta, x, problem.support)
         return _fit(moved, problem, config, seed, on_epoch)
-    given = [
-        Conditioning(features_of(encoder, x), features_of(encoder, problem.x_o[None])[0])
-        for encoder in _encoders(kernel, pairs, problem, config, seed, on_epoch)
-    ]
+    encoder = kernel.network.encoder  # what the quantile network learned of x
     flow, log = fit_flow(
         theta,
         problem.support,
@@ -79,45 +73,10 @@ def fit_answer(
         training=config.generator_training,
         seed=seed,
         num_flows=config.num_flows,
-        given=given,
+        given=Conditioning(features_of(encoder, x), features_of(encoder, problem.x_o[None])[0]),
         on_epoch=on_epoch,
     )
     return theta, flow, log
-
-
-def _encoders(
-    kernel: LearnedKernel,
-    pairs: Pairs,
-    problem: Problem,
-    config: ABIConfig,
-    seed: int,
-    on_epoch: Progress,
-) -> list[nn.Module]:
-    """What the quantile network learned of x, and what others learned of it, one a flow.
-
-    On the cosine model networks that differ in their seed alone shift a posterior's means by up to
-    one sd: flows that share an encoder share its error.
-    """
-    first = kernel.network.encoder
-    if not any(True for _ in first.parameters()):
-        return [first] * config.num_flows
-    again = config
-    if problem.encoder is None:
-        again = replace(config, encoder=cast(Encoder, kernel.encoder))
-    others = [
-        train_kernel(
-            pairs.theta,
-            pairs.x,
-            problem.x_o,
-            again,
-            child_seed(seed, part),
-            on_epoch=on_epoch,
-            item_dim=problem.item_dim,
-            own=problem.encoder,
-        )[0].network.encoder
-        for part in range(1, config.num_flows)
-    ]
-    return [first, *others]
 
 
 def _fit(

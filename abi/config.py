@@ -52,7 +52,7 @@ class ABIConfig:
     # Generative model
     generator: Literal["flow", "mixture"] = "flow"  # G_beta of Section 2.2.3
     flow: FlowSettings = field(default_factory=FlowSettings)
-    num_flows: int = 3  # of the answer in equal parts, each with an encoder of its own
+    num_flows: int = 3  # of the answer, mixed in equal parts; a proposal is one flow
     max_components: int = 10  # of the mixture, chosen by BIC
     generator_training: TrainingSettings = field(
         default_factory=lambda: TrainingSettings(

@@ -101,8 +101,7 @@ def _member(model: FlowModel, part: int) -> nn.Module:
     flow: Any = deepcopy(model.flows[part])  # training the copy must not change the posterior
     transform, base = flow.transform, flow.base
     if model.context is not None:
-        context = model.context[part]
-        transform, base = AtContext(transform, context), AtContext(base, context)
+        transform, base = AtContext(transform, model.context), AtContext(base, model.context)
     return _joined(model.support, model.center, model.scale, [transform], base)
 
 

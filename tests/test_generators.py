@@ -129,7 +129,7 @@ def test_a_conditional_flow_is_read_at_one_context() -> None:
         settings=FlowSettings(),
         training=TrainingSettings(max_epochs=30),
         seed=0,
-        given=[Conditioning(context, torch.tensor([1.0]))],
+        given=Conditioning(context, torch.tensor([1.0])),
     )
     draws = model.sample(10_000, seed=1)
     assert float(draws.mean()) == pytest.approx(1.0, abs=0.08)

@@ -4,9 +4,8 @@ Draws are mapped to the real line by the support, standardised, and given to a z
 by maximum likelihood: an affine autoregressive map, which follows a posterior over orders of
 magnitude of its scale, then spline maps, which bend what is left. With a context, features of x,
 the flow is conditional, theta | x, and the model is read at x_o alone. Several flows that start
-from different weights, hold out different rows and may be given different features are mixed in
-equal parts: the mixture's log score is at least the mean of theirs, and where they disagree it is
-wider.
+from different weights and hold out different rows are mixed in equal parts: the mixture's log score
+is at least the mean of theirs, and where they disagree it is wider.
 
 Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) for the affine map;
 zuko's implementation.
@@ -15,7 +14,6 @@ zuko's implementation.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,7 +38,7 @@ class FlowSettings:
 
 @dataclass(frozen=True, eq=False)
 class FlowModel:
-    """Fitted flows in equal parts; conditional ones are read at the rows of ``context``, (f, k)."""
+    """Fitted flows in equal parts; conditional ones are read at ``context``, (k,)."""
 
     flows: nn.ModuleList
     support: Support
@@ -104,7 +102,7 @@ class FlowModel:
         return GeneratorState("flow", tensors, values)
 
     def _distribution(self, part: int) -> Any:
-        return self.flows[part](None if self.context is None else self.context[part])
+        return self.flows[part](self.context)
 
     def _shares(self, num_samples: int) -> list[int]:
         """How many draws each flow gives: equal parts, the first ones the remainder."""
@@ -128,12 +126,10 @@ def fit_flow(
     training: TrainingSettings,
     seed: int,
     num_flows: int = 1,
-    given: Sequence[Conditioning] | None = None,
+    given: Conditioning | None = None,
     on_epoch: Progress | None = None,
 ) -> tuple[FlowModel, TrainingLog]:
     """Fit flows to theta (n, d), or to theta given x, read at x_o.
-
-    ``given`` holds what each of the flows is given, all of one width.
 
     Returns:
         The model, and the log of its best flow.
@@ -148,11 +144,10 @@ def fit_flow(
                 on_epoch((done + share) / num_flows)
 
         key = child_seed(seed, part)
-        features = None if given is None else given[part]
-        flow, log = _fit_one((z - center) / scale, settings, training, key, features, on_part)
+        flow, log = _fit_one((z - center) / scale, settings, training, key, given, on_part)
         flows.append(flow)
         logs.append(log)
-    context = None if given is None else torch.stack([features.at for features in given])
+    context = None if given is None else given.at
     model = FlowModel(flows, support, center, scale, context, settings)
     return model, min(logs, key=lambda log: log.validation_loss)
 
@@ -184,7 +179,7 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     settings = FlowSettings(**(values | {"hidden": tuple(values["hidden"])}))
     tensors = state.tensors
     context = tensors.get("context")
-    width = 0 if context is None else context.shape[1]
+    width = 0 if context is None else len(context)
     flows = nn.ModuleList(
         [_build(len(tensors["center"]), width, settings, seed=0) for _ in range(num_flows)]
     )
