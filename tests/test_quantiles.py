@@ -95,7 +95,8 @@ def test_exchangeable_data_are_sorted_when_that_predicts_better() -> None:
     theta = torch.rand(1_500, 1, generator=generator) * 3
     x = theta * torch.rand(1_500, 40, generator=generator)
     config = ABIConfig(network_training=FAST)
-    assert train_kernel(theta, x, x[0], config, seed=0)[0].encoder == "sorted"
+    chosen = train_kernel(theta, x, x[0], config, seed=0)[0].encoder
+    assert chosen in ("sorted", "moments+sorted", "both_orders")
     ordered = torch.cat([theta, torch.rand(1_500, 5, generator=generator) * 3], dim=1)
     assert train_kernel(theta, ordered, ordered[0], config, seed=0)[0].encoder == "flat"
 
@@ -153,7 +154,7 @@ def test_training_keeps_the_weights_of_the_best_epoch() -> None:
         network,
         lambda theta, rows: network.loss(theta, rows, 0.01),
         (noise, x),
-        TrainingSettings(max_epochs=200),
+        TrainingSettings(max_epochs=200, learning_rate=0.05),
         seed=0,
         on_epoch=on_epoch,
     )

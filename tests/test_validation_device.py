@@ -11,7 +11,7 @@ from torch import Tensor
 from simulators import GaussianLinear, sample_joint
 from validation import ColtTraining, Training, c2st, colt, fit_lc2st, score_rank
 from validation.ball_ranks import BallNetworks, fit_ball_networks, soft_ranks
-from validation.classifiers import _Adam, _Backpropagation, _initial, _score, fit_classifiers
+from validation.classifiers import _Adam, _Backpropagation, _score, fit_classifiers, initial_weights
 from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
 
 DEVICES = [
@@ -81,7 +81,7 @@ def test_networks_live_where_they_are_told_to(device: str) -> None:
 def test_no_tensor_is_left_behind_on_the_cpu() -> None:
     """Without a GPU: tensors on the device "meta" refuse to meet those on the CPU."""
     features, targets = torch.empty(50, 3, device="meta"), torch.empty(4, 50, 1, device="meta")
-    start = [value.to(features) for value in _initial((3, 8, 1), 4, 0)]
+    start = [value.to(features) for value in initial_weights((3, 8, 1), 4, 0)]
     optimiser = _Adam.start(start, 1e-3)
     optimiser.step(*_Backpropagation().gradients(features, targets, optimiser.parameters))
     score = _score(features, targets, optimiser.parameters, "accuracy")
