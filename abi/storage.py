@@ -138,9 +138,9 @@ def _restore_kernel(
     name, item_dim = header["encoder"], header["item_dim"]
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
-    with isolated_rng(0):  # weights are drawn, then replaced
+    with isolated_rng(0):  # the initial weights are drawn, then overwritten
         encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
-    network = _restore_network(_unprefix("network", tensors), config, encoder)
+        network = _restore_network(_unprefix("network", tensors), config, encoder)
     rival = header["rival"]
     return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing, rival)
 
@@ -196,16 +196,15 @@ def _restore_network(
     tensors: dict[str, Tensor], config: ABIConfig, encoder: nn.Module
 ) -> QuantileNetwork:
     theta_dim, num_features = len(tensors["theta_center"]), tensors["layers.0.weight"].shape[1]
-    with isolated_rng(0):  # the initial weights are drawn, then overwritten
-        network = QuantileNetwork(
-            torch.zeros(2, theta_dim),
-            encoder,
-            num_features,
-            tensors["directions"],
-            tensors["levels"],
-            config.hidden,
-            standardize=False,
-        )
+    network = QuantileNetwork(
+        torch.zeros(2, theta_dim),
+        encoder,
+        num_features,
+        tensors["directions"],
+        tensors["levels"],
+        config.hidden,
+        standardize=False,
+    )
     network.load_state_dict(tensors)
     network.eval()
     return network

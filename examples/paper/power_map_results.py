@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 _COLOURS = LinearSegmentedColormap.from_list("seen", ["#0b5394", "#cfe2f3"])
 _SHORT = {"discriminative_calibration": "discriminative"}
@@ -77,6 +78,4 @@ def _label(name: str) -> str:
 
 
 def _square(column: int, row: int, colour: Any) -> Any:
-    from matplotlib.patches import Rectangle
-
     return Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, facecolor=colour, edgecolor="none")

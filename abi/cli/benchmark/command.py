@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,7 +113,6 @@ def _chosen(
     experiment: Experiment, labels: list[str] | None, names: list[str] | None
 ) -> list[Part]:
     """The parts whose label, with the tests whose name, holds one of the words."""
-    from dataclasses import replace
 
     def holds(text: str, words: list[str] | None) -> bool:
         return not words or any(word in text for word in words)
@@ -132,8 +132,6 @@ def _chosen(
 
 
 def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:
-    from dataclasses import replace
-
     return replace(
         part,
         repetitions=part.repetitions if repetitions is None else repetitions,
