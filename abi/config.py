@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .encoders import FIXED, LEARNED
 from .generators.flow import FlowSettings
-from .training import TrainingSettings
+from .training import TrainingSettings, check_device
 
 Encoder = Literal[
     "auto", "flat", "sorted", "moments", "moments+sorted", "deep_set", "conv", "both_orders"
@@ -109,6 +109,16 @@ class ABIConfig:
         )
         return replace(published, **changes)
 
+    def on(self, device: str) -> ABIConfig:
+        """The same constants, with every network trained on a device such as "cuda".
+
+        Raises:
+            ValueError: if the device is not there.
+        """
+        check_device(device)
+        parts = {name: getattr(self, name) for name in _TRAININGS}
+        return replace(self, **{name: replace(part, device=device) for name, part in parts.items()})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that fit in JSON."""
         return asdict(self)
@@ -118,7 +128,7 @@ class ABIConfig:
         """The inverse of :meth:`to_dict`, also after a trip through JSON."""
         values = _tuples_in(values)
         values["flow"] = FlowSettings(**_tuples_in(values["flow"]))
-        for name in ("network_training", "generator_training"):
+        for name in _TRAININGS:
             values[name] = TrainingSettings(**values[name])
         return cls(**values)
 
@@ -131,6 +141,7 @@ def _tuples_in(values: dict[str, Any]) -> dict[str, Any]:
     return {name: _tuples(value) for name, value in values.items()}
 
 
+_TRAININGS = ("network_training", "generator_training")
 _CHOICES = {
     "encoder": ("auto", *FIXED, *LEARNED),
     "proposal": ("truncated", "generator"),

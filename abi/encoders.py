@@ -83,7 +83,7 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.
     torch.Size([3, 5])
     """
     if isinstance(encoder, nn.Module):
-        return copy.deepcopy(encoder)
+        return copy.deepcopy(encoder).to("cpu")
     if x.shape[1] % item_dim:
         raise ValueError(f"`item_dim` must divide x_dim = {x.shape[1]}; got {item_dim}.")
     if encoder == "flat":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
 from .run_folder import RunFolder
+from .training import check_device
 
 
 def fit(
@@ -39,6 +41,7 @@ def fit(
     workers: int = 1,
     timeout: float | None = None,
     run_dir: str | Path | None = None,
+    device: str | None = None,
     progress: bool = True,
 ) -> ABIPosterior:
     """Fit the posterior of theta given one observation, from draws of prior and simulator alone.
@@ -64,6 +67,8 @@ def fit(
         timeout: seconds one simulation may take.
         run_dir: folder to keep each round in, and the simulations of a slow round while it lasts,
             so that :func:`resume` can go on.
+        device: where the networks train, such as "cuda"; where ``x_o`` is, when omitted. Prior,
+            simulator and posterior stay on the CPU.
         progress: show a live bar.
 
     Returns:
@@ -77,7 +82,8 @@ def fit(
     Source: Lu & Wong (2025), Algorithm 2.
     """
     num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
-    plan = Plan(num_simulations, num_rounds, seed, config or ABIConfig())
+    config = _placed(config or ABIConfig(), device, x_o)
+    plan = Plan(num_simulations, num_rounds, seed, config)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
     folder = None if run_dir is None else RunFolder.create(run_dir, problem, plan, origin)
@@ -96,6 +102,7 @@ def resume(
     simulations: Simulations | None = None,
     workers: int = 1,
     timeout: float | None = None,
+    device: str | None = None,
     progress: bool = True,
 ) -> ABIPosterior:
     """Go on with an interrupted fit; the result is that of a fit that was never interrupted.
@@ -109,6 +116,7 @@ def resume(
         simulations: the simulations given to the fit, if there were any.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
+        device: where the networks train; where those of the fit did, when omitted.
         progress: show a live bar.
 
     Raises:
@@ -116,6 +124,7 @@ def resume(
     """
     folder = RunFolder.open(run_dir)
     plan, x_o, names, origin = folder.request()
+    plan = replace(plan, config=_placed(plan.config, device, x_o))
     prior, simulator = from_origin(origin, prior, simulator)
     problem = pose(prior, simulator, x_o, names, encoder)
     fixed = None if distance is None else FixedKernel(distance)
@@ -124,11 +133,19 @@ def resume(
     return run(work, state, workers, timeout, progress)
 
 
+def _placed(config: ABIConfig, device: str | None, x_o: Any) -> ABIConfig:
+    """The constants with the networks on the device asked for, or where x_o is."""
+    if device is None and isinstance(x_o, Tensor) and x_o.device.type != "cpu":
+        device = str(x_o.device)
+    return config if device is None else config.on(device)
+
+
 def run(
     work: Work, state: RoundState | None, workers: int, timeout: float | None, progress: bool
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
     problem, plan = work.problem, work.plan
+    check_device(plan.config.network_training.device)
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
     try:

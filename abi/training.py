@@ -34,6 +34,7 @@ class TrainingSettings:
         num_steps: steps in all, whatever the number of rows.
         max_epochs: passes over the rows at most: few rows get fewer steps.
         validation_fraction: share of the rows held out, in (0, 1).
+        device: where it trains, such as "cuda"; the trained network is on the CPU.
     """
 
     learning_rate: float = 5e-3
@@ -42,6 +43,22 @@ class TrainingSettings:
     num_steps: int = 1_500
     max_epochs: int = 100
     validation_fraction: float = 0.1
+    device: str = "cpu"
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is not there, before anything is spent.
+
+    Raises:
+        ValueError: if torch cannot place a tensor on it.
+    """
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # how builds without CUDA refuse it
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f'`device` {device!r} is not to be had here ({reason}); take "cpu", or see abi doctor.'
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,8 @@ def train(
     """Minimise the mean of ``loss(*rows)`` over the rows of ``data`` and leave the best weights.
 
     Args:
-        module: the network, trained in place.
+        module: the network, trained in place; weights, split and batches are drawn on the CPU, so
+            that another device changes the rounding alone.
         loss: rows of each tensor of ``data`` -> mean loss, a scalar.
         data: tensors of equal length n, row i of each belonging together.
         settings: constants of the training.
@@ -74,8 +92,9 @@ def train(
     generator = torch_generator(seed)
     order = torch.randperm(len(data[0]), generator=generator)
     num_held = max(1, int(settings.validation_fraction * len(order)))
-    held = tuple(tensor[order[:num_held]] for tensor in data)
-    rows = tuple(tensor[order[num_held:]] for tensor in data)
+    held = tuple(tensor[order[:num_held]].to(settings.device) for tensor in data)
+    rows = tuple(tensor[order[num_held:]].to(settings.device) for tensor in data)
+    module.to(settings.device)
 
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
     num_epochs = min(settings.max_epochs, math.ceil(settings.num_steps / per_epoch))
@@ -101,7 +120,7 @@ def train(
         if on_epoch is not None:
             on_epoch(epoch / num_epochs)
     module.load_state_dict(best_state)
-    module.eval()
+    module.to("cpu").eval()
     return TrainingLog(num_epochs, best.train_loss, best.validation_loss)
 
 
@@ -115,8 +134,8 @@ def _epoch(
     generator: torch.Generator,
 ) -> float:
     module.train()
-    order = torch.randperm(len(rows[0]), generator=generator)
-    total = 0.0
+    order = torch.randperm(len(rows[0]), generator=generator).to(rows[0].device)
+    total = torch.zeros((), device=rows[0].device)  # read once an epoch: a GPU need not wait
     for chosen in order.split(batch_size):
         value = loss(*(tensor[chosen] for tensor in rows))
         optimizer.zero_grad()
@@ -124,8 +143,8 @@ def _epoch(
         nn.utils.clip_grad_norm_(module.parameters(), _MAX_NORM)
         optimizer.step()
         schedule.step()
-        total += float(value.detach()) * len(chosen)
-    return total / len(order)
+        total += value.detach() * len(chosen)
+    return float(total) / len(order)
 
 
 @torch.no_grad()

@@ -99,7 +99,7 @@ def sample_prior(prior: Prior, num_samples: int, seed: int) -> Tensor:
     """
     with isolated_rng(seed):
         draws = prior.sample((num_samples,))
-    theta = torch.as_tensor(draws).detach().to(torch.float32)
+    theta = torch.as_tensor(draws).detach().to("cpu", torch.float32)
     if theta.ndim != 2 or len(theta) != num_samples:
         raise ValueError(
             f"`prior` must give draws of shape (n, d); sample(({num_samples},)) gave "

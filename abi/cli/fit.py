@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,9 @@ def fit_command(
     paper: Annotated[bool, typer.Option("--paper", help="The algorithm as published.")] = False,
     workers: Annotated[int, typer.Option(help="Processes that simulate.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where the networks train, such as cuda: the CPU.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     as_json: Json = False,
@@ -70,9 +74,11 @@ def fit_command(
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         plan, x_o, names, _ = folder.request()
+        plan = replace(plan, config=plan.config.on(device)) if device else plan
         problem = pose(theta_prior, model, x_o, names)
     else:
         config = ABIConfig.paper() if paper else ABIConfig()
+        config = config.on(device) if device else config
         rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
         problem = pose(theta_prior, model, _observation(model, observed))

@@ -34,7 +34,6 @@ MISSING = {
         "an amortised posterior: a fit is for one observation",
         "likelihood or ratio estimation, and MCMC on them",
         "embedding networks for images, unless you give one",
-        "a GPU for the fit",
     ],
     "sbi": [
         "a hard budget of simulator calls, failures and timeouts handled by the runner",
