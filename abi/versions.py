@@ -1,20 +1,13 @@
-"""What made a result: the versions that a file carries so that it can be made again."""
+"""What made a fit: the versions that its files carry."""
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
-
-_PACKAGES = ("torch", "numpy", "scipy", "zuko", "numba")
+from simulators.versions import installed_versions
 
 
 def versions() -> dict[str, str]:
     """Versions of this package, Python, the platform and what the numbers depend on, by name."""
     from . import __version__
 
-    own = {
-        "abi-toolkit": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
-    return own | {name: version(name) for name in _PACKAGES}
+    packages = installed_versions("torch", "numpy", "scipy", "zuko", "numba")
+    return {"abi-toolkit": __version__} | packages

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from simulators.versions import installed_versions
 
 from .evidence import evidence_of
 
@@ -30,7 +30,7 @@ def report_data(report: Report, parameter_names: Sequence[str] | None = None) ->
         **data,
         "asked": dict(report.asked),
         "parameter_names": None if parameter_names is None else list(parameter_names),
-        "versions": _versions(),
+        "versions": installed_versions(*_PACKAGES),
     }
 
 
@@ -72,13 +72,3 @@ def load_report(path: str | Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
         )
     return data
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # imported from a folder instead of installed
-            continue
-    return found
