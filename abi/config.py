@@ -43,7 +43,9 @@ class ABIConfig:
     max_retries: int = 10  # R of Algorithm 4, simulator calls a theta may use
 
     # Tolerance
-    accept_fraction: float = 0.5  # alpha of Section 2.2.2, the share a round keeps
+    # alpha of Section 2.2.2, the share a round keeps; None: all where a flow conditional on x is
+    # fitted to pairs from a region, which loses more by fewer pairs than by distant ones, else half
+    accept_fraction: float | None = None
     min_accepted: int = 500  # a round keeps at least this many where it has them
     tolerances: tuple[float, ...] | None = None  # eps_1 > ... > eps_T instead of alpha
     pairs_per_round: int | None = None  # N of Algorithm 2; the budget alone decides when None
@@ -52,11 +54,11 @@ class ABIConfig:
     # Generative model
     generator: Literal["flow", "mixture"] = "flow"  # G_beta of Section 2.2.3
     flow: FlowSettings = field(default_factory=FlowSettings)
-    num_flows: int = 3  # of the answer, mixed in equal parts; a proposal is one flow
+    num_flows: int = 3  # of the answer, mixed in equal parts; a region takes two of them at most
     max_components: int = 10  # of the mixture, chosen by BIC
     generator_training: TrainingSettings = field(
         default_factory=lambda: TrainingSettings(
-            learning_rate=1e-2, weight_decay=0.1, batch_size=128, num_steps=2_400
+            learning_rate=1e-2, weight_decay=0.1, batch_size=128, num_steps=2_400, max_epochs=50
         )
     )
     adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
@@ -69,8 +71,8 @@ class ABIConfig:
         _require(self.num_levels >= 1, "num_levels", "at least 1", self.num_levels)
         _require(self.kappa > 0.0, "kappa", "positive", self.kappa)
         _require(self.max_retries >= 1, "max_retries", "at least 1", self.max_retries)
-        _require(0.0 < self.accept_fraction <= 1.0, "accept_fraction", "in (0, 1]",
-                 self.accept_fraction)  # fmt: skip
+        _require(self.accept_fraction is None or 0.0 < self.accept_fraction <= 1.0,
+                 "accept_fraction", "in (0, 1]", self.accept_fraction)  # fmt: skip
         _require(self.growth >= 1.0, "growth", "at least 1", self.growth)
         _require(self.num_flows >= 1, "num_flows", "at least 1", self.num_flows)
         _require(self.min_accepted >= 2, "min_accepted", "at least 2", self.min_accepted)
@@ -83,6 +85,14 @@ class ABIConfig:
             _require(
                 falling and positive, "tolerances", "positive and not increasing", self.tolerances
             )
+
+    @property
+    def kept_share(self) -> float:
+        """The share of its pairs that a round keeps."""
+        if self.accept_fraction is not None:
+            return self.accept_fraction
+        whole = self.proposal == "truncated" and self.adjustment == "conditional"
+        return 1.0 if whole else 0.5
 
     @classmethod
     def paper(cls, **changes: Any) -> ABIConfig:
@@ -106,6 +116,7 @@ class ABIConfig:
             min_accepted=2,
             adjustment="none",
             num_slices=5,
+            generator_training=replace(cls().generator_training, max_epochs=100),
         )
         return replace(published, **changes)
 

@@ -28,6 +28,7 @@ from .support import allowed
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
 _SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
+_REGION_FLOWS = 2  # two see the tails that one misses
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -79,13 +80,13 @@ class Round:
             )
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
-        last = number == self.plan.num_rounds
+        last, config = number == self.plan.num_rounds, self.plan.config
         fit_model = fit_answer if last or self._truncates else fit_generator
         accepted, model, generator_log = fit_model(
             kernel,
             pairs,
             self.problem,
-            self.plan.config if last else replace(self.plan.config, num_flows=1),
+            config if last else replace(config, num_flows=min(config.num_flows, _REGION_FLOWS)),
             child_seed(seed, 3),
             on_epoch,
         )
@@ -257,7 +258,7 @@ class Round:
         # A network of its own measures in units of its own: the last tolerance does not apply.
         comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
         previous = before.tolerance if before and comparable else float("inf")
-        return acceptance_tolerance(scores, previous, config.accept_fraction, config.min_accepted)
+        return acceptance_tolerance(scores, previous, config.kept_share, config.min_accepted)
 
 
 def _in_turn(theta: Tensor) -> Propose:
