@@ -121,7 +121,7 @@ def main() -> None:
                 print(name, json.dumps(table[-1]), flush=True)
         kept[name] = table
         head = {
-            "what": "log score near x_o that is lost by fitting flows to the nearest share of pairs",
+            "what": "log score near x_o lost by fitting flows to the nearest share of pairs",
             "held_out_pairs": HELD_OUT,
             "flows_mixed": FLOWS,
             "machine": MACHINE,
