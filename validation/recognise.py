@@ -167,7 +167,7 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
 
     def to_base(theta: Tensor, x: Tensor) -> Any:
         x = x.reshape(-1, *estimator.condition_shape)
-        flow = getattr(estimator, "net", None)
+        flow: Any = getattr(estimator, "net", None)
         if hasattr(flow, "_transform"):
             # nflows: inverse_transform of sbi 0.27 leaves out the standardisation and embedding of
             # x, with which the flow was trained: what it gives is not N(0, I) under q.

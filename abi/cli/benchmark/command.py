@@ -80,6 +80,8 @@ def benchmark_command(
         )  # fmt: skip
         _write(values, text, out / name, as_json)
         return
+    if minutes is not None:
+        raise ValueError(f"`--minutes` is an option of lc2st; {name} runs to its end.")
     experiment = _load(name)(quick)
     parts = _chosen(experiment, part, test)
     parts = [_resized(one, repetitions, num_seeds) for one in parts]

@@ -19,6 +19,7 @@ from .judges import JUDGES, Question
 from .parts import LocalPart
 
 _FORMAT, _VERSION = "local_cell", 1
+_ANSWERS = ("statistics", "p_values", "seconds", "error")
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,7 @@ def stored_cell(asked: LocalCell, folder: Path) -> LocalCell | None:
         values = json.loads(path.read_text())
         if (values.pop("format"), values.pop("version")) != (_FORMAT, _VERSION):
             return None
-        found = {key: tuple(values.pop(key)) for key in ("statistics", "p_values")}
-        kept = LocalCell(**values, **found)
+        kept = LocalCell(**values | {key: tuple(values[key]) for key in _ANSWERS[:2]})
     except (ValueError, KeyError, TypeError):
         return None
     return kept if _request(kept) == _request(asked) else None
@@ -124,5 +124,4 @@ def cell_path(cell: LocalCell, folder: Path) -> Path:
 
 def _request(cell: LocalCell) -> dict[str, Any]:
     """What was asked, without what came of it."""
-    answers = ("statistics", "p_values", "seconds", "error")
-    return {key: value for key, value in asdict(cell).items() if key not in answers}
+    return {key: value for key, value in asdict(cell).items() if key not in _ANSWERS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from validation.plotting import plot_pairs, plot_pp
 
@@ -14,7 +14,7 @@ from .study import LocalRate, LocalStudy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LOOKS = {
+_LOOKS: dict[str, dict[str, Any]] = {
     "oracle C2ST": {"color": "0.35", "marker": "D"},
     "L-C2ST": {"color": "tab:blue", "marker": "o"},
     "L-C2ST-NF": {"color": "tab:blue", "marker": "s", "linestyle": "--"},
@@ -68,7 +68,7 @@ def draw_gain_pairs(gains: GainStudy, path: Path) -> None:
     """Draws of q at the gain of Figure 4, coloured by the classifier, with the true parameters."""
     names = gains.part.task.parameter_names
     figure = plot_pairs(gains.at_shown, names=names)
-    truth = gains.theta_o.tolist()
+    truth = gains.values["theta_o"]
     panels = figure.axes[: len(truth) ** 2]
     for number, ax in enumerate(panels):
         i, j = divmod(number, len(truth))

@@ -51,9 +51,9 @@ def estimate(task: Task, recipe: Recipe, folder: Path) -> Any:
         write_parts(path, _KIND, dict(network.state_dict()), {"recipe": asdict(recipe)})
         return network
     tensors, _ = read_parts(path, _KIND)
-    rows = torch.randn(20, task.theta_dim), torch.randn(20, task.x_dim)
     with guest(0):
-        network = _builder(recipe)(*rows)  # the scaling of these rows is overwritten too
+        rows = torch.randn(20, task.theta_dim), torch.randn(20, task.x_dim)
+        network = _builder(recipe)(*rows)  # their scaling is overwritten with the weights
         network.load_state_dict(tensors)
         network.eval()
     return network

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from simulators import Task, sample_joint
@@ -19,6 +18,19 @@ from .parts import NUM_OBSERVATIONS, Sizes
 
 Answer = tuple[list[float], list[float]]
 """Statistics and p-values, one an observation."""
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Joint draws for the calibration, a name for them rather than themselves."""
+
+    task: Task
+    num_cal: int
+    seed: int
+
+    def draw(self) -> tuple[Tensor, Tensor]:
+        """Theta (N_cal, d) and x (N_cal, p)."""
+        return sample_joint(self.task, self.num_cal, child_seed(self.seed, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +52,7 @@ class Question:
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """Calibration pairs: theta (N_cal, d), x (N_cal, p)."""
-        theta, x = _pairs(self.task, self.num_cal, self.seed)
+        theta, x = _Pairs(self.task, self.num_cal, self.seed).draw()
         return (self.q.sample(1, x, child_seed(self.seed, 1))[0] if self.exact else theta), x
 
     def truth(self, k: int, num_samples: int) -> Tensor:
@@ -52,7 +64,6 @@ class Question:
         return drawn
 
 
-@lru_cache(maxsize=8)
 def observations(task: Task) -> Tensor:
     """The ten observations of a task, (10, p)."""
     return sample_joint(task, NUM_OBSERVATIONS, seed=child_seed(2023, 0))[1]
@@ -86,10 +97,9 @@ def local_as_published(question: Question) -> Answer:
 
 def local_flow(question: Question) -> Answer:
     """L-C2ST-NF; the null networks serve every q that is asked about with the same pairs."""
-    sizes, task = question.sizes, question.task
-    null = _flow_null(task, question.num_cal, question.seed, sizes)
+    null = _flow_null(_Pairs(question.task, question.num_cal, question.seed), question.sizes)
     fitted = fit_lc2st(question.q, *question.pairs(), flow=True, flow_null=null)
-    return _answer(fitted.test(question.x_o, num_samples=sizes.num_samples))
+    return _answer(fitted.test(question.x_o, num_samples=question.sizes.num_samples))
 
 
 def hpd(question: Question) -> Answer:
@@ -128,14 +138,9 @@ def _answer(result: Any) -> Answer:
 
 
 @lru_cache(maxsize=1)
-def _pairs(task: Task, num_cal: int, seed: int) -> tuple[Tensor, Tensor]:
-    return sample_joint(task, num_cal, child_seed(seed, 0))
-
-
-@lru_cache(maxsize=1)
-def _flow_null(task: Task, num_cal: int, seed: int, sizes: Sizes) -> FlowNull:
-    x = _pairs(task, num_cal, seed)[1]
+def _flow_null(pairs: _Pairs, sizes: Sizes) -> FlowNull:
+    theta_dim = pairs.task.theta_dim
     return fit_flow_null(
-        torch.clone(x), task.theta_dim, num_nulls=sizes.num_nulls,
-        training=sizes.training(task.theta_dim), seed=child_seed(seed, 3),
+        pairs.draw()[1], theta_dim, num_nulls=sizes.num_nulls,
+        training=sizes.training(theta_dim), seed=child_seed(pairs.seed, 3),
     )  # fmt: skip

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...ending import resumable
-from .gains import gain_study
+from .gains import GainStudy, gain_study
 from .judges import JUDGES
 from .parts import GainPart, LocalPart, parts
 from .results import markdown, summary
-from .study import study
+from .study import LocalStudy, study
 
 
 def run_lc2st(
@@ -34,6 +35,7 @@ def run_lc2st(
         if isinstance(part, LocalPart)
     ]
     folder = out / "lc2st_cells"
+    began = time.monotonic()
     with resumable():
         studies = study(
             local, methods, seed=seed, workers=workers, minutes=minutes, folder=folder,
@@ -41,7 +43,8 @@ def run_lc2st(
         )  # fmt: skip
         gains = None
         for part in chosen:
-            if isinstance(part, GainPart):
+            in_time = minutes is None or time.monotonic() - began < 60.0 * minutes
+            if isinstance(part, GainPart) and in_time:
                 gains = gain_study(part, seed=seed, folder=folder, progress=progress)
     _pictures(studies, gains, out)
     values = summary(studies, gains, quick, seed)
@@ -56,14 +59,15 @@ def _holding(known: Iterable[str], words: list[str] | None, option: str) -> list
     return kept
 
 
-def _pictures(studies: list[Any], gains: Any, out: Path) -> None:
+def _pictures(studies: list[LocalStudy], gains: GainStudy | None, out: Path) -> None:
     """Draw, where matplotlib is installed; it is an extra."""
     try:
         from .drawing import draw_gain_pairs, draw_gains, draw_studies
     except ImportError:
         return
-    if studies:
-        draw_studies(studies, out / "lc2st.png")
+    begun = [one for one in studies if one.cells]
+    if begun:
+        draw_studies(begun, out / "lc2st.png")
     if gains is not None:
         draw_gains(gains, out / "lc2st_jansen_rit.png")
         draw_gain_pairs(gains, out / "lc2st_jansen_rit_pairs.png")
