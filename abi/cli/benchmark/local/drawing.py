@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import pstdev
 from typing import TYPE_CHECKING, Any
 
 from validation.plotting import plot_pairs, plot_pp
@@ -86,7 +87,7 @@ def _statistics(study: LocalStudy, ax: Axes) -> None:
         rates = study.over_train(method)
         if method != "local HPD" and rates:
             at = [rate.num_train for rate in rates]
-            spread = [rate.statistic_spread for rate in rates]
+            spread = [pstdev(rate.statistics) for rate in rates]
             values = [rate.statistic for rate in rates]
             ax.errorbar(at, values, spread, label=method, markersize=4, elinewidth=0.7,
                         **_LOOKS[method])  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from statistics import pstdev
 from typing import Any
 
 from .claims import CLAIMS
 from .gains import SHOWN, GainStudy
+from .judges import observations
 from .study import LocalStudy
 
 _TITLE = "Is the estimate right at this observation?"
@@ -79,6 +81,7 @@ def _part(study: LocalStudy) -> dict[str, Any]:
     return {
         "label": part.label,
         "settings": settings,
+        "x_o": observations(part.task)[: part.sizes.num_x_o].tolist(),
         "cells": {"worked": len(study.cells), "asked": study.num_asked},
         "rates": [asdict(rate) for rate in study.rates()],
         "claims": claims,
@@ -101,8 +104,8 @@ def _part_lines(part: Mapping[str, Any]) -> list[str]:
         truth = "q (type I)" if rate["exact"] else "exact"
         lines.append(
             f"| {truth} | {rate['num_cal']} | {rate['num_train']} | {rate['method']} "
-            f"| {rate['statistic']:.2g} ({rate['statistic_spread']:.1g}) "
-            f"| {rate['rate']:.3f} ({rate['rate_spread']:.2f}) "
+            f"| {rate['statistic']:.2g} ({pstdev(rate['statistics']):.1g}) "
+            f"| {rate['rate']:.3f} ({pstdev(rate['rates']):.2f}) "
             "| {:.3f} to {:.3f} ".format(*rate["interval"])
             + f"| {rate['runs']} | {rate['seconds']:.2g} |"
         )

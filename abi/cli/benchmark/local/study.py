@@ -38,14 +38,14 @@ class LocalRate:
     interval: tuple[float, float]
     """95%: Clopper-Pearson over the decisions, widened to the mean ± 2 standard errors over runs
     where that is more, for the decisions of one run share a classifier."""
-    rate_spread: float
-    """Standard deviation over the observations, as the paper draws it."""
+    rates: tuple[float, ...]
+    """At each observation; the paper draws their standard deviation."""
     statistic: float
     """Mean over runs and observations."""
     statistic_error: float
     """Its standard error over runs; 0 for a single run."""
-    statistic_spread: float
-    """Standard deviation over the observations."""
+    statistics: tuple[float, ...]
+    """At each observation, means over runs."""
     seconds: float
     """CPU time of one run, on average."""
 
@@ -73,8 +73,8 @@ class LocalStudy:
         return LocalRate(
             *point, len(cells), count, total, rate,
             (max(0.0, min(low, rate - reach)), min(1.0, max(high, rate + reach))),
-            float(rejected.mean(axis=0).std()), float(statistics.mean()),
-            _standard_error(statistics.mean(axis=1)), float(statistics.mean(axis=0).std()),
+            tuple(rejected.mean(axis=0).tolist()), float(statistics.mean()),
+            _standard_error(statistics.mean(axis=1)), tuple(statistics.mean(axis=0).tolist()),
             sum(c.seconds or 0.0 for c in cells) / len(cells),
         )  # fmt: skip
 
