@@ -15,7 +15,15 @@ from typer.testing import CliRunner
 from abi.cli.app import app
 from abi.cli.benchmark.local import run
 from abi.cli.benchmark.local.cells import LocalCell, recipe
-from abi.cli.benchmark.local.claims import CLAIMS, Claim, above, at_least, controlled, falling_power
+from abi.cli.benchmark.local.claims import (
+    CLAIMS,
+    Claim,
+    above,
+    alike,
+    at_least,
+    controlled,
+    falling_power,
+)
 from abi.cli.benchmark.local.estimate import estimate, from_base
 from abi.cli.benchmark.local.judges import JUDGES, Question
 from abi.cli.benchmark.local.parts import TASKS, GainPart, LocalPart, Sizes, parts
@@ -164,6 +172,8 @@ def _study_of(rejected: dict[tuple[str, int, int, bool], float]) -> LocalStudy:
         (above("a", "a", "N_cal", ""), "open"),
         (above("a", "c", "N_cal", ""), "not measured"),
         (at_least("a", 0.4), "not measured"),  # with fewer pairs than the paper has
+        (alike("a", "b", ""), "differs"),
+        (alike("a", "a", ""), "agrees"),
         (falling_power("a"), "differs"),
         (falling_power("b"), "agrees"),
         (controlled("a"), "agrees"),

@@ -44,8 +44,13 @@ class GainStudy:
     """Of L-C2ST-NF at the gain of Figure 4, its draws mapped back to theta."""
 
 
-def gain_study(part: GainPart, *, seed: int, folder: Path, progress: bool) -> GainStudy:
-    """Train the flow and the classifiers, and read them at every gain; kept once it is done."""
+def gain_study(
+    part: GainPart, *, seed: int, begin: bool, folder: Path, progress: bool
+) -> GainStudy | None:
+    """Train the flow and the classifiers, and read them at every gain; kept once it is done.
+
+    None where nothing is kept and it is not to be begun.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     own = child_seed(seed, 0)
     how = Recipe(part.label, part.num_train, own, "maf", part.num_transforms, part.max_epochs)
@@ -53,6 +58,8 @@ def gain_study(part: GainPart, *, seed: int, folder: Path, progress: bool) -> Ga
     path = how.path(folder).with_suffix(f".gains-{_digest(request)}.safetensors")
     if path.is_file():
         return _restored(part, path)
+    if not begin:
+        return None
     with progress_bar(4, part.label, progress) as advance:
         flow = estimate(part.task, how, folder)
         advance()

@@ -26,8 +26,8 @@ _SETTING = (
 )
 
 _READING = (
-    "*Agrees*: the intervals allow it (levels, full power) or are apart that way (orderings);"
-    " *open*: they overlap."
+    "*Differs*: our intervals rule it out. *Agrees*: they are apart that way (orderings), or leave"
+    " no more than 0.2 for the contrary (alike, level). *Open*: too few runs to say."
 )
 
 

@@ -43,9 +43,9 @@ def run_lc2st(
         )  # fmt: skip
         gains = None
         for part in chosen:
-            in_time = minutes is None or time.monotonic() - began < 60.0 * minutes
-            if isinstance(part, GainPart) and in_time:
-                gains = gain_study(part, seed=seed, folder=folder, progress=progress)
+            if isinstance(part, GainPart):
+                in_time = minutes is None or time.monotonic() - began < 60.0 * minutes
+                gains = gain_study(part, seed=seed, begin=in_time, folder=folder, progress=progress)
     _pictures(studies, gains, out)
     values = summary(studies, gains, quick, seed)
     return values, markdown(values)
