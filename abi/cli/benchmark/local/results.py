@@ -19,7 +19,7 @@ _SOURCE = (
 _SETTING = (
     "NPE of sbi (neural spline flow) tested as it is, not cut off at the prior's bounds; the truth"
     " is the exact posterior of the task, where the paper has long chains. Type I error: q itself"
-    " plays the truth. All tests have the classifier of the paper; ours start from shared weights"
+    " plays the truth. C2ST and L-C2ST have the paper's classifier; ours start from shared weights"
     " and swap null labels within pairs, and *published null* is Algorithm 1 as printed. Local HPD"
     " is one network with an output for each level. p-values count the observed statistic among"
     " the nulls. An observation is tested alone, as in the paper: nothing is adjusted."
@@ -93,7 +93,8 @@ def _part_lines(part: Mapping[str, Any]) -> list[str]:
     lines = [
         f"## {part['label']}",
         "",
-        f"{sizes['num_x_o']} observations, {sizes['num_nulls']} nulls, "
+        f"{sizes['num_x_o']} observations, {sizes['num_nulls']} nulls, patience "
+        f"{sizes['patience']}, "
         f"{cells['worked']} of {cells['asked']} cells worked. *Rejected*: mean over runs and "
         "observations; in brackets, standard deviation over the observations.",
         "",
