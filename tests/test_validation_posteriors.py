@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
 from simulators import GaussianLinear, sample_joint
@@ -260,3 +261,22 @@ def test_a_posterior_of_sbi_is_validated_from_end_to_end(sbi_npe: tuple[object, 
     report = validate(sbi_npe[0], theta, x, ["sbc", "hpd"], num_samples=50)
     assert report.results[1].details["density"] == "q.log_prob"
     assert fit_lc2st(sbi_npe[1], theta, x, flow=True, num_nulls=3).test(x[0]).p_value > 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ["maf", "nsf", "zuko_maf"])
+def test_draws_of_a_flow_of_sbi_are_normal_in_its_base_whatever_the_units_of_x(model: str) -> None:
+    pytest.importorskip("sbi")
+    with isolated_rng(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sbi.neural_nets import posterior_nn
+
+        theta = torch.randn(200, 2)
+        x = 50.0 + 10.0 * (theta + 0.3 * torch.randn(200, 2))
+        flow = posterior_nn(model)(theta, x)
+        for parameter in flow.parameters():  # a fresh flow hardly looks at x
+            parameter.data += 0.3 * torch.randn_like(parameter)
+    q = as_posterior(flow)
+    z = q.to_base(q.sample(10, x, 1).reshape(-1, 2), x.repeat(10, 1)).double().numpy()
+    for column in z.T:
+        assert stats.kstest(column, "norm").pvalue > 1e-4

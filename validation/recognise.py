@@ -166,8 +166,14 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
         return None
 
     def to_base(theta: Tensor, x: Tensor) -> Any:
+        x = x.reshape(-1, *estimator.condition_shape)
+        flow: Any = getattr(estimator, "net", None)
+        if hasattr(flow, "_transform"):
+            # nflows: inverse_transform of sbi 0.27 leaves out the standardisation and embedding of
+            # x, with which the flow was trained: what it gives is not N(0, I) under q.
+            return flow._transform(theta, context=flow._embedding_net(x))[0]
         try:
-            return estimator.inverse_transform(theta, x.reshape(-1, *estimator.condition_shape))
+            return estimator.inverse_transform(theta, x)
         except AttributeError as error:  # sbi 0.24 misspells a name of its own there
             raise NotImplementedError(
                 f"this version of sbi cannot invert its {type(estimator).__name__} ({error}); "

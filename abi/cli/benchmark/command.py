@@ -20,6 +20,7 @@ EXPERIMENTS: Mapping[str, str] = {
     "blind-prior": "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
     "tree": "draws a little beside a thin tree (CoLT, Figure 1)",
     "conformal": "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
+    "lc2st": "local tests of trained flows beside the oracle (L-C2ST, Figures 2 to 5)",
 }
 """Name -> what it shows, and the paper's place."""
 
@@ -40,7 +41,8 @@ def benchmark_command(
         Path, typer.Option("--out", "-o", help="Folder for NAME.json, .md, .png and the cells.")
     ] = Path("runs/benchmark"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes in place of hours: small dimensions, few runs.")
+        bool,
+        typer.Option("--quick/--full", help="Minutes in place of hours: few runs, small sizes."),
     ] = False,
     part: Annotated[
         list[str] | None,
@@ -58,6 +60,9 @@ def benchmark_command(
     num_seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds, in place of the setting's own.")
     ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Of lc2st: begin nothing after so many.")
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     as_json: Json = False,
 ) -> None:
@@ -66,6 +71,17 @@ def benchmark_command(
     Every cell (test, strength, seed) is kept as it is finished; the same words go on after an
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
+    if name == "lc2st":
+        from .local.run import run_lc2st
+
+        values, text = run_lc2st(
+            quick, part, test, out=out, seed=seed, workers=workers, minutes=minutes,
+            repetitions=repetitions, num_seeds=num_seeds, progress=progress,
+        )  # fmt: skip
+        _write(values, text, out / name, as_json)
+        return
+    if minutes is not None:
+        raise ValueError(f"`--minutes` is an option of lc2st; {name} runs to its end.")
     experiment = _load(name)(quick)
     parts = _chosen(experiment, part, test)
     parts = [_resized(one, repetitions, num_seeds) for one in parts]
@@ -78,14 +94,8 @@ def benchmark_command(
             for one in parts
         ]
     values = summary(name, experiment, results, quick, seed)
-    (out / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n")
-    (out / f"{name}.md").write_text(markdown(values))
     _picture(results, experiment.title, out / f"{name}.png")
-    if as_json:
-        print_json(values)
-    else:
-        typer.echo(markdown(values))
-        typer.echo(f"results: {out / name}.json, .md and .png")
+    _write(values, markdown(values), out / name, as_json)
 
 
 def _load(name: str) -> Callable[[bool], Experiment]:
@@ -137,6 +147,17 @@ def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part
         repetitions=part.repetitions if repetitions is None else repetitions,
         num_seeds=part.num_seeds if num_seeds is None else num_seeds,
     )
+
+
+def _write(values: dict[str, Any], text: str, path: Path, as_json: bool) -> None:
+    """Keep the results as NAME.json and NAME.md, and print one of them."""
+    path.with_suffix(".json").write_text(json.dumps(values, indent=1) + "\n")
+    path.with_suffix(".md").write_text(text)
+    if as_json:
+        print_json(values)
+    else:
+        typer.echo(text)
+        typer.echo(f"results: {path}.json, .md and .png")
 
 
 def _picture(results: list[Any], title: str, path: Path) -> None:

@@ -1,0 +1,127 @@
+"""One run of one test against one estimate, worked once and kept as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simulators.disk import whole_file
+from simulators.random import child_seed
+from validation import as_posterior
+
+from ....baselines.guest import guest
+from .estimate import Recipe, estimate
+from .judges import JUDGES, Question
+from .parts import LocalPart
+
+_FORMAT, _VERSION = "local_cell", 1
+_ANSWERS = ("statistics", "p_values", "seconds", "error")
+
+
+@dataclass(frozen=True)
+class LocalCell:
+    """Statistics and p-values of one test at the observations of a task, from one set of pairs."""
+
+    part: str
+    method: str
+    num_train: int
+    num_cal: int
+    exact: bool
+    """Whether q itself played the truth."""
+    repetition: int
+    seed_index: int
+    """Which of the networks at this N_train."""
+    seed: int
+    settings: str
+    statistics: tuple[float, ...] = ()
+    p_values: tuple[float, ...] = ()
+    seconds: float | None = None
+    """CPU time; None before it is worked."""
+    error: str | None = None
+    """What the test raised, in one line."""
+
+
+def asked_cells(part: LocalPart, methods: list[str], seed: int) -> list[list[LocalCell]]:
+    """Cells to be worked, in groups that share calibration pairs; run by run.
+
+    Each run holds everything once: a study that is stopped has a balanced table.
+    """
+    most = part.num_cals[-1]
+    points = {(train, most, False): None for train in part.num_trains}
+    points |= {
+        (part.num_train, cal, exact): None for cal in part.num_cals for exact in (False, True)
+    }
+    settings = f"{part.sizes}, max_epochs={part.max_epochs}"
+    return [
+        [
+            LocalCell(part.label, method, train, num_cal, exact, run, index, seed, settings)
+            for train, cal, exact in points
+            if cal == num_cal
+        ]
+        for run in range(part.repetitions)
+        for index in range(part.num_seeds)
+        for num_cal in part.num_cals
+        for method in methods
+    ]
+
+
+def recipe(part: LocalPart, num_train: int, seed_index: int, seed: int) -> Recipe:
+    """How the estimate of a cell is made."""
+    own = child_seed(seed, 0, seed_index, num_train)
+    return Recipe(part.label, num_train, own, max_epochs=part.max_epochs)
+
+
+def work_cell(cell: LocalCell, part: LocalPart, folder: Path) -> None:
+    """Ask the cell's test and keep its answer; an error costs this cell alone."""
+    start = time.process_time()
+    values = asdict(cell)
+    try:
+        how = recipe(part, cell.num_train, cell.seed_index, cell.seed)
+        q = as_posterior(estimate(part.task, how, folder))
+        pairs_seed = child_seed(cell.seed, 1, cell.seed_index, cell.repetition)
+        question = Question(part.task, q, cell.exact, cell.num_cal, pairs_seed, part.sizes)
+        # On one thread, because a sum of floats depends on how many threads share it.
+        with guest(pairs_seed):
+            values["statistics"], values["p_values"] = JUDGES[cell.method](question)
+    except Exception as raised:  # whatever a test raises, the other cells go on
+        values["error"] = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
+    values["seconds"] = round(time.process_time() - start, 3)
+    with whole_file(cell_path(cell, folder)) as file:
+        record = {"format": _FORMAT, "version": _VERSION, **values}
+        file.write((json.dumps(record, indent=1) + "\n").encode())
+
+
+def stored_cell(asked: LocalCell, folder: Path) -> LocalCell | None:
+    """The finished cell that ``folder`` holds for these settings; None where it is to be worked.
+
+    A file that is damaged, or a cell that had an error, is worked again.
+    """
+    path = cell_path(asked, folder)
+    if not path.is_file():
+        return None
+    try:
+        values = json.loads(path.read_text())
+        if (values.pop("format"), values.pop("version")) != (_FORMAT, _VERSION):
+            return None
+        kept = LocalCell(**values | {key: tuple(values[key]) for key in _ANSWERS[:2]})
+    except (ValueError, KeyError, TypeError):
+        return None
+    return kept if _request(kept) == _request(asked) else None
+
+
+def cell_path(cell: LocalCell, folder: Path) -> Path:
+    """Where the cell is kept: readable, and different for different settings."""
+    digest = hashlib.sha256(json.dumps(_request(cell)).encode()).hexdigest()[:8]
+    kind = "level" if cell.exact else "power"
+    words = f"{cell.part}--{cell.method}--{kind}--{cell.num_train}--{cell.num_cal}"
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in words)
+    return folder / f"{plain}--{cell.seed_index}-{cell.repetition}--{digest}.json"
+
+
+def _request(cell: LocalCell) -> dict[str, Any]:
+    """What was asked, without what came of it."""
+    return {key: value for key, value in asdict(cell).items() if key not in _ANSWERS}

@@ -1,0 +1,151 @@
+"""Our rates and the paper's statements side by side, as JSON and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from statistics import pstdev
+from typing import Any
+
+from .claims import CLAIMS
+from .gains import SHOWN, GainStudy
+from .judges import observations
+from .study import LocalStudy
+
+_TITLE = "Is the estimate right at this observation?"
+_SOURCE = (
+    "Linhart, Gramfort & Rodrigues (2023), Figures 2, 3, 4 and 5 (curves, no numbers in print)"
+)
+_SETTING = (
+    "NPE of sbi (neural spline flow) tested as it is, not cut off at the prior's bounds; the truth"
+    " is the exact posterior of the task, where the paper has long chains. Type I error: q itself"
+    " plays the truth. C2ST and L-C2ST have the paper's classifier; ours start from shared weights"
+    " and swap null labels within pairs, and *published null* is Algorithm 1 as printed. Local HPD"
+    " is one network with an output for each level. p-values count the observed statistic among"
+    " the nulls. An observation is tested alone, as in the paper: nothing is adjusted."
+)
+
+_READING = (
+    "*Differs*: our intervals rule it out. *Agrees*: they are apart that way (orderings), or leave"
+    " no more than 0.2 for the contrary (alike, level). *Open*: too few runs to say."
+)
+
+
+def summary(
+    studies: list[LocalStudy], gains: GainStudy | None, quick: bool, seed: int
+) -> dict[str, Any]:
+    """Everything as JSON has it."""
+    parts = [_part(study) for study in studies]
+    differing = [
+        f"{part['label']}: {claim['says']} ({claim['where']}). Ours: {claim['ours']}"
+        for part in parts
+        for claim in part["claims"]
+        if claim["verdict"] == "differs"
+    ]
+    return {
+        "format": "abi_benchmark",
+        "version": 1,
+        "name": "lc2st",
+        "title": _TITLE,
+        "source": _SOURCE,
+        "setting": _SETTING,
+        "quick": quick,
+        "seed": seed,
+        "cpu_seconds": round(sum(c.seconds or 0.0 for study in studies for c in study.cells)),
+        "parts": parts,
+        "jansen_rit": None if gains is None else gains.values,
+        "disagreements": differing + [line for study in studies for line in study.errors],
+    }
+
+
+def markdown(values: Mapping[str, Any]) -> str:
+    """The tables of every part, and what the paper says beside what we see."""
+    lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], ""]
+    for part in values["parts"]:
+        lines += _part_lines(part)
+    if values["jansen_rit"] is not None:
+        lines += _gain_lines(values["jansen_rit"])
+    if values["disagreements"]:
+        lines += ["## Where ours and the paper's differ", ""]
+        lines += [f"- {line}" for line in values["disagreements"]] + [""]
+    return "\n".join(lines)
+
+
+def _part(study: LocalStudy) -> dict[str, Any]:
+    part = study.part
+    claims = [
+        {"says": claim.says, "where": claim.where, **claim.judge(study)._asdict()}
+        for claim in CLAIMS.get(part.label, ())
+    ]
+    settings = {key: value for key, value in asdict(part).items() if key not in ("label", "task")}
+    return {
+        "label": part.label,
+        "settings": settings,
+        "x_o": observations(part.task)[: part.sizes.num_x_o].tolist(),
+        "cells": {"worked": len(study.cells), "asked": study.num_asked},
+        "rates": [asdict(rate) for rate in study.rates()],
+        "claims": claims,
+    }
+
+
+def _part_lines(part: Mapping[str, Any]) -> list[str]:
+    sizes, cells = part["settings"]["sizes"], part["cells"]
+    lines = [
+        f"## {part['label']}",
+        "",
+        f"{sizes['num_x_o']} observations, {sizes['num_nulls']} nulls, patience "
+        f"{sizes['patience']}, "
+        f"{cells['worked']} of {cells['asked']} cells worked. *Rejected*: mean over runs and "
+        "observations; in brackets, standard deviation over the observations.",
+        "",
+        "| truth | N_cal | N_train | test | statistic | rejected | 95% interval | runs | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for rate in part["rates"]:
+        truth = "q (type I)" if rate["exact"] else "exact"
+        lines.append(
+            f"| {truth} | {rate['num_cal']} | {rate['num_train']} | {rate['method']} "
+            f"| {rate['statistic']:.2g} ({pstdev(rate['statistics']):.1g}) "
+            f"| {rate['rate']:.3f} ({pstdev(rate['rates']):.2f}) "
+            "| {:.3f} to {:.3f} ".format(*rate["interval"])
+            + f"| {rate['runs']} | {rate['seconds']:.2g} |"
+        )
+    lines += ["", _READING, "", "| the paper | where | ours | verdict |", "|---|---|---|---|"]
+    lines += [
+        f"| {claim['says']} | {claim['where']} | {claim['ours']} | {claim['verdict']} |"
+        for claim in part["claims"]
+    ]
+    return [*lines, ""]
+
+
+def _gain_lines(values: Mapping[str, Any]) -> list[str]:
+    settings, shape = values["settings"], values["u_shape"]
+    offset = ", ".join(f"{name} {value:+.2f}" for name, value in values["offset"].items())
+    checks = ", ".join(f"{name} p = {p:.2g}" for name, p in values["global"].items())
+    lines = [
+        f"## {values['label']}",
+        "",
+        f"Masked autoregressive flow of {settings['num_transforms']} layers on "
+        f"{settings['num_train']:,} pairs, {settings['num_cal']:,} calibration pairs, "
+        f"{settings['num_samples']:,} base draws; x is the log spectrum, 33 values. Globally: "
+        f"{checks}.",
+        "",
+        "| g_o (dB) | statistic | null, median | null, 95% | p |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['gain']:g} | {row['statistic']:.2g} | {row['null_median']:.2g} "
+        f"| {row['null_low']:.2g} to {row['null_high']:.2g} | {row['p_value']:.2g} |"
+        for row in values["gains"]
+    ]
+    return [
+        *lines,
+        "",
+        f"The paper: a U-shape, higher away from 0 and at the borders. Ours: mean statistic "
+        f"{shape['borders']:.2g} for |g| of 15 and more, {shape['centre']:.2g} for 5 and less, "
+        f"ratio {shape['ratio']:.2g}.",
+        "",
+        f"At g_o = {SHOWN:g}, mean of q less the truth in standard deviations: {offset}. The "
+        "paper reads positive bias for mu and sigma, negative for g.",
+        "",
+    ]
