@@ -11,9 +11,10 @@ predicted quantiles at its own X to those at x_o, coordinate by coordinate,
 
 with F and its inverse interpolated between the network's quantiles: a regression adjustment by the
 network ABI already has. The dependence between coordinates is that of the accepted draws.
-*conditional* fits a flow q(theta | s(x)) to the accepted pairs and reads it at x_o, with s the
-encoder of the quantile network as that network trained it: fitted in a third of the time, such a
-flow scores better than one that trains an encoder of its own. None needs a prior density.
+*conditional* fits a flow q(theta | s(x)) to the accepted pairs and reads it at x_o. s begins as the
+encoder that the quantile network trained and, where it has weights, goes on learning with the flow:
+on the cosine model that is worth 0.05 to 0.4 nats of a held-out theta, on the M/G/1 queue 0.1. None
+needs a prior density.
 
 Source: ours; the linear form is Beaumont, Zhang & Balding (2002).
 """

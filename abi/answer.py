@@ -8,7 +8,6 @@ from torch import Tensor
 
 from .adjust import quantile_map
 from .config import ABIConfig
-from .encoders import features_of
 from .generators.base import GenerativeModel, Progress
 from .generators.flow import Conditioning, fit_flow
 from .generators.mixture import fit_mixture
@@ -65,7 +64,6 @@ def fit_answer(
     if config.adjustment == "quantile":
         moved = quantile_map(kernel, theta, x, problem.support)
         return _fit(moved, problem, config, seed, on_epoch)
-    encoder = kernel.network.encoder  # what the quantile network learned of x
     flow, log = fit_flow(
         theta,
         problem.support,
@@ -73,7 +71,7 @@ def fit_answer(
         training=config.generator_training,
         seed=seed,
         num_flows=config.num_flows,
-        given=Conditioning(features_of(encoder, x), features_of(encoder, problem.x_o[None])[0]),
+        given=Conditioning(kernel.network.encoder, x, problem.x_o),
         on_epoch=on_epoch,
     )
     return theta, flow, log

@@ -101,7 +101,8 @@ def _member(model: FlowModel, part: int) -> nn.Module:
     flow: Any = deepcopy(model.flows[part])  # training the copy must not change the posterior
     transform, base = flow.transform, flow.base
     if model.context is not None:
-        transform, base = AtContext(transform, model.context), AtContext(base, model.context)
+        at = model.context[part]
+        transform, base = AtContext(transform, at), AtContext(base, at)
     return _joined(model.support, model.center, model.scale, [transform], base)
 
 

@@ -16,6 +16,8 @@ from simulators.engines import Engine
 from simulators.random import child_seed
 
 from .answer import Pairs, fit_answer, fit_generator
+from .config import ABIConfig
+from .encoders import FIXED
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
@@ -28,7 +30,6 @@ from .support import allowed
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
 _SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
-_REGION_FLOWS = 2  # two see the tails that one misses
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -80,13 +81,13 @@ class Round:
             )
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
-        last, config = number == self.plan.num_rounds, self.plan.config
+        last = number == self.plan.num_rounds
         fit_model = fit_answer if last or self._truncates else fit_generator
         accepted, model, generator_log = fit_model(
             kernel,
             pairs,
             self.problem,
-            config if last else replace(config, num_flows=min(config.num_flows, _REGION_FLOWS)),
+            self._config(kernel, last),
             child_seed(seed, 3),
             on_epoch,
         )
@@ -118,6 +119,17 @@ class Round:
     def _truncates(self) -> bool:
         """Whether proposals are the prior cut to a region; not where the distance is known."""
         return self.plan.config.proposal == "truncated" and self.work.fixed is None
+
+    def _config(self, kernel: Kernel, last: bool) -> ABIConfig:
+        """The constants of a round's model: a region is content with fewer flows than the answer.
+
+        Two see the tails that one misses; one that teaches its encoder is as good, and costs more.
+        """
+        config = self.plan.config
+        if last:
+            return config
+        taught = isinstance(kernel, LearnedKernel) and kernel.encoder not in FIXED
+        return replace(config, num_flows=min(config.num_flows, 1 if taught else 2))
 
     def _calls(self, number: int) -> int:
         """Simulator calls of a round; simulations made before leave the budget to the others."""

@@ -30,7 +30,7 @@ from .regions import Region
 from .rounds import RoundRecord, RoundState
 from .versions import versions
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,

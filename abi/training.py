@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from simulators.random import torch_generator
+from simulators.random import child_seed, isolated_rng, torch_generator
 
 Loss = Callable[..., Tensor]
 
@@ -113,7 +113,10 @@ def train(
     )
     best, best_state = TrainingLog(0, float("inf"), float("inf")), _copy(module)
     for epoch in range(1, num_epochs + 1):
-        train_loss = _epoch(module, loss, rows, optimizer, schedule, settings.batch_size, generator)
+        with isolated_rng(child_seed(seed, epoch)):  # a module of the user's may drop values out
+            train_loss = _epoch(
+                module, loss, rows, optimizer, schedule, settings.batch_size, generator
+            )
         held_loss = _evaluate(module, loss, held)
         if held_loss < best.validation_loss:
             best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)

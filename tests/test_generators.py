@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from abi.generators.mixture import fit_mixture, restore_mixture
 from abi.support import Support, allowed
 from abi.training import TrainingSettings
 from simulators import MG1
-from simulators.random import torch_generator
+from simulators.random import isolated_rng, torch_generator
 
 BOX = Support(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 2.0]))
 FREE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
@@ -129,13 +130,39 @@ def test_a_conditional_flow_is_read_at_one_context() -> None:
         settings=FlowSettings(),
         training=TrainingSettings(max_epochs=30),
         seed=0,
-        given=Conditioning(context, torch.tensor([1.0])),
+        given=Conditioning(nn.Identity(), context, torch.tensor([1.0])),
     )
     draws = model.sample(10_000, seed=1)
     assert float(draws.mean()) == pytest.approx(1.0, abs=0.08)
     assert float(draws.std()) == pytest.approx(0.5, abs=0.06)
     restored = restore_flow(model.state())
     assert torch.equal(restored.sample(10, seed=0), model.sample(10, seed=0))
+
+
+def test_an_encoder_learns_with_each_flow_and_is_left_as_it_was_given() -> None:
+    """theta | x ~ N(|x_1|, 0.2^2): an encoder that has learned nothing of |x_1| must learn it."""
+    x = torch.randn(3_000, 2, generator=torch_generator(1))
+    theta = x[:, :1].abs() + 0.2 * torch.randn(3_000, 1, generator=torch_generator(2))
+    with isolated_rng(0):
+        encoder = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
+    before = copy.deepcopy(encoder.state_dict())
+    model, _ = fit_flow(
+        theta,
+        Support(torch.tensor([-torch.inf]), torch.tensor([torch.inf])),
+        settings=FlowSettings(num_transforms=1, hidden=(32,)),
+        training=TrainingSettings(max_epochs=20),
+        seed=0,
+        num_flows=2,
+        given=Conditioning(encoder, x, torch.tensor([-1.5, 0.3])),
+    )
+    draws = model.sample(4_000, seed=1)
+    assert float(draws.mean()) == pytest.approx(1.5, abs=0.1)
+    assert float(draws.std()) == pytest.approx(0.2, abs=0.06)
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+    assert model.context is not None
+    assert not torch.equal(model.context[0], model.context[1])
+    restored = restore_flow(model.state())
+    assert torch.equal(restored.log_prob(draws), model.log_prob(draws))
 
 
 def test_several_flows_are_one_normalised_density_in_equal_parts() -> None:

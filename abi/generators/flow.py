@@ -3,9 +3,10 @@
 Draws are mapped to the real line by the support, standardised, and given to a zuko flow trained
 by maximum likelihood: an affine autoregressive map, which follows a posterior over orders of
 magnitude of its scale, then spline maps, which bend what is left. With a context, features of x,
-the flow is conditional, theta | x, and the model is read at x_o alone. Several flows that start
-from different weights and hold out different rows are mixed in equal parts: the mixture's log score
-is at least the mean of theirs, and where they disagree it is wider.
+the flow is conditional, theta | x, and the model is read at x_o alone; an encoder that has weights
+goes on learning with the flow, a copy for each. Several flows that start from different weights and
+hold out different rows are mixed in equal parts: the mixture's log score is at least the mean of
+theirs, and where they disagree it is wider.
 
 Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) for the affine map;
 zuko's implementation.
@@ -13,6 +14,7 @@ zuko's implementation.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
 
+from ..encoders import features_of, prepared
 from ..support import Support
 from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
@@ -38,7 +41,7 @@ class FlowSettings:
 
 @dataclass(frozen=True, eq=False)
 class FlowModel:
-    """Fitted flows in equal parts; conditional ones are read at ``context``, (k,)."""
+    """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k)."""
 
     flows: nn.ModuleList
     support: Support
@@ -102,7 +105,7 @@ class FlowModel:
         return GeneratorState("flow", tensors, values)
 
     def _distribution(self, part: int) -> Any:
-        return self.flows[part](self.context)
+        return self.flows[part](None if self.context is None else self.context[part])
 
     def _shares(self, num_samples: int) -> list[int]:
         """How many draws each flow gives: equal parts, the first ones the remainder."""
@@ -112,10 +115,11 @@ class FlowModel:
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """What a conditional flow is given: features of x, (n, k), and those of x_o, (k,)."""
+    """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read."""
 
-    values: Tensor
-    at: Tensor
+    encoder: nn.Module
+    x: Tensor
+    x_o: Tensor
 
 
 def fit_flow(
@@ -136,7 +140,7 @@ def fit_flow(
     """
     z = support.to_real(theta)
     center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
-    flows, logs = nn.ModuleList(), []
+    flows, contexts, logs = nn.ModuleList(), [], []
     for part in range(num_flows):
 
         def on_part(share: float, done: int = part) -> None:
@@ -144,10 +148,11 @@ def fit_flow(
                 on_epoch((done + share) / num_flows)
 
         key = child_seed(seed, part)
-        flow, log = _fit_one((z - center) / scale, settings, training, key, given, on_part)
+        flow, at, log = _fit_one((z - center) / scale, settings, training, key, given, on_part)
         flows.append(flow)
+        contexts.append(at)
         logs.append(log)
-    context = None if given is None else given.at
+    context = torch.stack([at for at in contexts if at is not None]) if given else None
     model = FlowModel(flows, support, center, scale, context, settings)
     return model, min(logs, key=lambda log: log.validation_loss)
 
@@ -159,17 +164,29 @@ def _fit_one(
     seed: int,
     given: Conditioning | None,
     on_epoch: Progress,
-) -> tuple[nn.Module, TrainingLog]:
-    """One flow, and what its training did."""
-    width = 0 if given is None else given.values.shape[1]
+) -> tuple[nn.Module, Tensor | None, TrainingLog]:
+    """One flow, what it sees of x_o, and what its training did."""
+    if given is None:
+        flow = _build(standard.shape[1], 0, settings, child_seed(seed, 0))
+
+        def loss(rows: Tensor) -> Tensor:
+            value: Tensor = -flow().log_prob(rows).mean()
+            return value
+
+        log = train(flow, loss, (standard,), training, child_seed(seed, 1), on_epoch)
+        return flow, None, log
+    whole = copy.deepcopy(given.encoder)
+    encoder, inputs = prepared(whole, given.x)
+    width = features_of(encoder, inputs[:1]).shape[1]
     flow = _build(standard.shape[1], width, settings, child_seed(seed, 0))
 
-    def loss(rows: Tensor, context: Tensor | None = None) -> Tensor:
-        value: Tensor = -flow(context).log_prob(rows).mean()
+    def loss_given(rows: Tensor, inputs: Tensor) -> Tensor:
+        value: Tensor = -flow(encoder(inputs)).log_prob(rows).mean()
         return value
 
-    data = (standard,) if given is None else (standard, given.values)
-    return flow, train(flow, loss, data, training, child_seed(seed, 1), on_epoch)
+    both = nn.ModuleList([encoder, flow])
+    log = train(both, loss_given, (standard, inputs), training, child_seed(seed, 1), on_epoch)
+    return flow, features_of(whole, given.x_o[None])[0], log
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:
@@ -179,7 +196,9 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     settings = FlowSettings(**(values | {"hidden": tuple(values["hidden"])}))
     tensors = state.tensors
     context = tensors.get("context")
-    width = 0 if context is None else len(context)
+    if context is not None:
+        context = context.expand(num_flows, -1)  # before version 3 all flows saw the same
+    width = 0 if context is None else context.shape[1]
     flows = nn.ModuleList(
         [_build(len(tensors["center"]), width, settings, seed=0) for _ in range(num_flows)]
     )

@@ -61,7 +61,10 @@ def states(name: str, folder: Path) -> tuple[Problem, list[RoundState]]:
 
 
 def scores(problem: Problem, state: RoundState, regions: tuple[Any, ...]) -> list[dict[str, Any]]:
-    """One row a share: the log scores near x_o, beside those of all of the pairs."""
+    """One row a share: the log scores near x_o, beside those of all of the pairs.
+
+    Flows see the features that the quantile network learned, and these stay as they are.
+    """
     kernel = state.kernel
     if not isinstance(kernel, LearnedKernel):
         raise TypeError("a fit with a known distance has no network to take features from")
@@ -73,7 +76,7 @@ def scores(problem: Problem, state: RoundState, regions: tuple[Any, ...]) -> lis
     rows = []
     for share in SHARES:
         kept = own <= own.quantile(share)
-        given = Conditioning(features_of(encoder, state.x[kept]), at)
+        given = Conditioning(torch.nn.Identity(), features_of(encoder, state.x[kept]), at)
         model, _ = fit_flow(
             state.theta[kept], problem.support, settings=config.flow,
             training=config.generator_training, seed=SEED, num_flows=FLOWS, given=given,
