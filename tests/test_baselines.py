@@ -270,6 +270,8 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         (baselines.wgan_gp, {"num_simulations": 49}, "at least 50.*got 49"),
         (baselines.wabc, {"order": 0.5}, "got 0.5"),
         (baselines.wabc, {"view": "loop"}, "loop"),
+        (baselines.wabc, {"view": "delay", "lag": 0}, "at least 1; got 0"),
+        (baselines.wabc, {"view": "delay", "lag": 2}, "less than the 2 values .* got 2"),
     ],
 )
 def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:

@@ -85,7 +85,8 @@ def abc_ss(
     num_kept = max(1, round(accept_fraction * len(theta)))
 
     def nearest(x_o: Tensor) -> tuple[Tensor, Tensor]:
-        return (compared - summaries(x_o[None])).norm(dim=1).topk(num_kept, largest=False)
+        distance: Tensor = (compared - summaries(x_o[None])).norm(dim=1)
+        return distance.topk(num_kept, largest=False)
 
     def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
         rows = torch.randint(num_kept, (num_samples,), generator=torch_generator(seed))
@@ -123,7 +124,8 @@ def _posterior_mean(
     module = nn.Sequential(embedding, network)
 
     def loss(target: Tensor, given: Tensor) -> Tensor:
-        return ((module(given) - target) ** 2).mean()
+        error: Tensor = ((module(given) - target) ** 2).mean()
+        return error
 
     data = ((theta - center) / scale, inputs(x))
     with isolated_rng(child_seed(seed, 2)):  # a module of the user's may draw, to drop values out

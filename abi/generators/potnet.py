@@ -62,8 +62,8 @@ def penalised_transport(u: Tensor, v: Tensor, marginal_weight: float) -> Tensor:
         _, partner = linear_sum_assignment(
             torch.cdist(u, v, compute_mode="donot_use_mm_for_euclid_dist").numpy()
         )
-    joint = (u - v[torch.from_numpy(partner)]).norm(dim=1).mean()
-    marginal = (u.sort(dim=0).values - v.sort(dim=0).values).abs().mean(dim=0).sum()
+    joint: Tensor = (u - v[torch.from_numpy(partner)]).norm(dim=1).mean()
+    marginal: Tensor = (u.sort(dim=0).values - v.sort(dim=0).values).abs().mean(dim=0).sum()
     return joint + marginal_weight * marginal
 
 

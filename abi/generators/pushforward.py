@@ -86,7 +86,8 @@ def energy_score(network: nn.Module, noise: Tensor, u: Tensor, x: Tensor | None 
     many = None if x is None else x.repeat(len(noise), 1)
     draws = network(noise.flatten(0, 1), many).reshape(len(noise), *u.shape)
     first, second = draws.chunk(2)
-    return (draws - u).norm(dim=2).mean() - 0.5 * (first - second).norm(dim=2).mean()
+    score: Tensor = (draws - u).norm(dim=2).mean() - 0.5 * (first - second).norm(dim=2).mean()
+    return score
 
 
 @dataclass(frozen=True, eq=False)

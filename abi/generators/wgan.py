@@ -135,7 +135,8 @@ def gradient_penalty(
     """E (|grad f(w)| - 1)^2 at w = share u + (1 - share) v, rows (n, d) and shares (n, 1)."""
     w = (share * u + (1.0 - share) * v).requires_grad_()
     (gradient,) = torch.autograd.grad(critic(w, x).sum(), w, create_graph=True)
-    return ((gradient.norm(dim=1) - 1.0) ** 2).mean()
+    penalty: Tensor = ((gradient.norm(dim=1) - 1.0) ** 2).mean()
+    return penalty
 
 
 class _Players:
