@@ -313,6 +313,23 @@ def test_the_default_configuration_survives_json() -> None:
     assert ABIConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        (WGANSettings, {"num_steps": 0}),
+        (WGANSettings, {"critic_steps": 0}),
+        (WGANSettings, {"penalty": -1.0}),
+        (POTNetSettings, {"marginal_weight": -0.5}),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(
+    settings: type[WGANSettings | POTNetSettings], values: dict[str, float]
+) -> None:
+    ((name, value),) = values.items()
+    with pytest.raises(ValueError, match=f"`{name}` must be at least [01]; got {value}"):
+        settings(**values)  # type: ignore[arg-type]
+
+
 def test_a_configuration_of_before_the_networks_of_noise_is_read() -> None:
     values = ABIConfig().to_dict()
     del values["potnet"], values["wgan"]

@@ -67,6 +67,13 @@ class WGANSettings:
     batch_size: int = 256
     validation_fraction: float = 0.1
 
+    def __post_init__(self) -> None:
+        for name in ("critic_steps", "num_steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1; got {getattr(self, name)!r}.")
+        if not self.penalty >= 0.0:
+            raise ValueError(f"`penalty` must be at least 0; got {self.penalty!r}.")
+
 
 def fit_wgan(
     theta: Tensor,
