@@ -97,7 +97,8 @@ class ABIConfig:
         Proposals of the last generator with retries, raw theta, directions drawn anew and the
         network fine-tuned in each round, equal rounds of their own pairs only, acceptance by the
         alpha-quantile alone, and draws of the last generator as they are. Pass
-        ``pairs_per_round`` (N) to fix the number of proposals as the paper does.
+        ``pairs_per_round`` (N) to fix the number of proposals as the paper does, and
+        ``generator="potnet"`` for its generator; the one here is our flow.
         """
         published = cls(
             proposal="generator",
