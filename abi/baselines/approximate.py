@@ -140,7 +140,8 @@ def wabc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
-        order: p of the distance between data sets; 1 in the paper's examples.
+        order: p of the distance between data sets; 1 in the paper's examples, 2 where Lu & Wong
+            (2025) compare with it.
         view: ``"items"``, or ``"curve"`` or ``"delay"`` for a series.
         lag: of the delay reconstruction.
         curve_weight: of the time in curve matching.
