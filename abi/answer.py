@@ -11,6 +11,8 @@ from .config import ABIConfig
 from .generators.base import GenerativeModel, Progress
 from .generators.flow import Conditioning, fit_flow
 from .generators.mixture import fit_mixture
+from .generators.potnet import fit_potnet
+from .generators.wgan import fit_wgan
 from .kernel import Kernel, LearnedKernel
 from .problem import Problem
 from .training import TrainingLog
@@ -80,15 +82,28 @@ def fit_answer(
 def _fit(
     theta: Tensor, problem: Problem, config: ABIConfig, seed: int, on_epoch: Progress
 ) -> Fitted:
-    if config.generator == "mixture":
-        model = fit_mixture(theta, problem.support, max_components=config.max_components, seed=seed)
-        return theta, model, None
-    flow, log = fit_flow(
-        theta,
-        problem.support,
-        settings=config.flow,
-        training=config.generator_training,
-        seed=seed,
-        on_epoch=on_epoch,
-    )
-    return theta, flow, log
+    """The configured generator of theta (k, d)."""
+    support = problem.support
+    model: GenerativeModel
+    log: TrainingLog | None = None
+    match config.generator:
+        case "mixture":
+            model = fit_mixture(theta, support, max_components=config.max_components, seed=seed)
+        case "potnet":
+            model, log = fit_potnet(
+                theta, support, settings=config.potnet, seed=seed, on_epoch=on_epoch
+            )
+        case "wgan":
+            model, log = fit_wgan(
+                theta, support, settings=config.wgan, seed=seed, on_epoch=on_epoch
+            )
+        case "flow":
+            model, log = fit_flow(
+                theta,
+                support,
+                settings=config.flow,
+                training=config.generator_training,
+                seed=seed,
+                on_epoch=on_epoch,
+            )
+    return theta, model, log

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .encoders import FIXED, LEARNED
 from .generators.flow import FlowSettings
+from .generators.potnet import POTNetSettings
+from .generators.wgan import WGANSettings
 from .training import TrainingSettings, check_device
 
 Encoder = Literal[
@@ -15,6 +17,8 @@ Encoder = Literal[
 ]
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
+Generator = Literal["flow", "mixture", "potnet", "wgan"]
+WITHOUT_DENSITY = ("potnet", "wgan")
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class ABIConfig:
     reuse_simulations: bool = True  # earlier pairs inside the region join the round's own
 
     # Generative model
-    generator: Literal["flow", "mixture"] = "flow"  # G_beta of Section 2.2.3
+    generator: Generator = "flow"  # G_beta of Section 2.2.3; the paper's is POTNet
     flow: FlowSettings = field(default_factory=FlowSettings)
     num_flows: int = 3  # of the answer, mixed in equal parts; a region takes two of them at most
     max_components: int = 10  # of the mixture, chosen by BIC
@@ -61,6 +65,8 @@ class ABIConfig:
             learning_rate=1e-2, weight_decay=0.1, batch_size=128, num_steps=2_400, max_epochs=50
         )
     )
+    potnet: POTNetSettings = field(default_factory=POTNetSettings)
+    wgan: WGANSettings = field(default_factory=WGANSettings)
     adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
 
     def __post_init__(self) -> None:
@@ -101,7 +107,8 @@ class ABIConfig:
         Proposals of the last generator with retries, raw theta, directions drawn anew and the
         network fine-tuned in each round, equal rounds of their own pairs only, acceptance by the
         alpha-quantile alone, and draws of the last generator as they are. Pass
-        ``pairs_per_round`` (N) to fix the number of proposals as the paper does.
+        ``pairs_per_round`` (N) to fix the number of proposals as the paper does, and
+        ``generator="potnet"`` for its generator; the one here is our flow.
         """
         published = cls(
             proposal="generator",
@@ -141,6 +148,11 @@ class ABIConfig:
         values["flow"] = FlowSettings(**_tuples_in(values["flow"]))
         for name in _TRAININGS:
             values[name] = TrainingSettings(**values[name])
+        if "potnet" in values:  # files of before these two have neither
+            potnet = _tuples_in(values["potnet"])
+            potnet["training"] = TrainingSettings(**potnet["training"])
+            values["potnet"] = POTNetSettings(**potnet)
+            values["wgan"] = WGANSettings(**_tuples_in(values["wgan"]))
         return cls(**values)
 
 
@@ -156,7 +168,7 @@ _TRAININGS = ("network_training", "generator_training")
 _CHOICES = {
     "encoder": ("auto", *FIXED, *LEARNED),
     "proposal": ("truncated", "generator"),
-    "generator": ("flow", "mixture"),
+    "generator": get_args(Generator),
     "adjustment": ("none", "quantile", "conditional"),
 }
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from simulators import Prior, SeededSimulator, sample_prior
 from simulators.custom import as_seeded
 
-from .config import ABIConfig
+from .config import WITHOUT_DENSITY, ABIConfig
 from .support import Support
 
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
@@ -85,6 +85,21 @@ class Plan:
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
     return 4 if num_simulations >= 2_000 else 2
+
+
+def check_regions(plan: Plan) -> None:
+    """Refuse a generator without a density where rounds would cut the prior by its density.
+
+    Raises:
+        ValueError: if ``config.generator`` is one.
+    """
+    config = plan.config
+    by_generator = config.proposal == "truncated" and config.adjustment != "conditional"
+    if by_generator and plan.num_rounds > 1 and config.generator in WITHOUT_DENSITY:
+        raise ValueError(
+            f"`generator` must have a density where proposal='truncated' cuts the prior by it; "
+            f"got {config.generator!r}. Use proposal='generator', or the flow or the mixture."
+        )
 
 
 def pose(

@@ -28,7 +28,7 @@ class RoundRecord:
         failures: calls that gave no usable result.
         encoder: what of x the network saw.
         network: epochs and losses of the quantile network; None for a fixed distance.
-        generator: epochs and losses of the generator; None for the mixture.
+        generator: epochs and losses of the generator, a WGAN's energy scores; None for the mixture.
         seconds: wall-clock time.
     """
 

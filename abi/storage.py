@@ -23,6 +23,7 @@ from .encoders import build_encoder
 from .generators.base import GenerativeModel, GeneratorState
 from .generators.flow import restore_flow
 from .generators.mixture import restore_mixture
+from .generators.pushforward import restore_push_forward
 from .kernel import OWN_ENCODER, FixedKernel, LearnedKernel
 from .posterior import ABIPosterior
 from .quantiles import QuantileNetwork
@@ -34,6 +35,8 @@ FORMAT_VERSION = 3
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,
+    "potnet": restore_push_forward,
+    "wgan": restore_push_forward,
 }
 
 

@@ -15,7 +15,8 @@ from abi.baselines import posterior_estimation
 from abi.baselines.data_distance import DataDistance
 from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
-from abi.support import Support
+from abi.generators.wgan import WGANSettings
+from abi.support import Support, allowed
 from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
 from simulators.random import torch_generator
 
@@ -30,10 +31,14 @@ FITS: dict[str, Any] = {
     "smc_abc": (baselines.smc_abc, {"num_particles": 300}, 6_000),
     "wabc": (baselines.wabc, {"num_particles": 300, "view": "curve"}, 6_000),
     "rejection_abc": (baselines.rejection_abc, {"accept_fraction": 0.02}, 20_000),
+    "abc_ss": (baselines.abc_ss, {"accept_fraction": 0.05}, 6_000),
+    "wgan_gp": (baselines.wgan_gp, {}, 3_000),
 }
 # Slice sampling is slow, and two rounds of SNLE go through all that one does.
 TRIED = [name for name in FITS if name != "snle, 1 round"]
 CHAINS = {"num_chains": 100, "warmup_steps": 2, "thin": 2}
+SHORT = WGANSettings(hidden=(64, 64), num_steps=250, learning_rate=3e-3)
+BRIEF = WGANSettings(hidden=(16,), num_steps=10)
 
 
 class Counting:
@@ -57,7 +62,9 @@ def fit(
     method, keywords, _ = FITS[name]
     if method is baselines.snle:
         keywords = keywords | CHAINS
-    if "abc" not in name:
+    if method is baselines.wgan_gp:
+        keywords = keywords | {"settings": BRIEF if max_epochs else SHORT}
+    elif "abc" not in name:
         keywords = keywords | {"max_epochs": max_epochs}
     return method(prior, simulator, X_O, num_simulations=num_simulations, seed=3, **keywords)
 
@@ -107,8 +114,8 @@ def sampler(num_samples: int) -> Tensor:
     return torch.randn(num_samples, 2)
 
 
-def test_one_round_of_snpe_and_rejection_need_no_density() -> None:
-    for name in ("snpe, 1 round", "rejection_abc"):
+def test_what_only_samples_the_prior_needs_no_density() -> None:
+    for name in ("snpe, 1 round", "rejection_abc", "abc_ss", "wgan_gp"):
         posterior = fit(name, 150, prior=sampler, max_epochs=3)
         assert posterior.sample((20,)).shape == (20, 2)
 
@@ -125,26 +132,74 @@ def test_what_needs_a_density_says_so_before_it_simulates(name: str) -> None:
     assert simulator.rows == 0
 
 
-def test_an_amortised_fit_answers_at_another_observation_and_others_refuse() -> None:
-    amortised = fit("snpe, 1 round", 300)
+@pytest.mark.parametrize("name", ["snpe, 1 round", "abc_ss", "wgan_gp"])
+def test_an_amortised_fit_answers_at_another_observation(name: str) -> None:
+    amortised = fit(name, 300)
     other = torch.tensor([-2.0, 2.0])
     draws = amortised.sample((500,), x=other)
     assert torch.equal(draws, amortised.at(other).sample((500,)))
     assert draws[:, 0].mean() < 0.0 < draws[:, 1].mean()
-    single = fit("rejection_abc", 100)
-    assert single.at(X_O[None]).x_o.shape == (2,)
-    with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
-        single.at(other)
     with pytest.raises(ValueError, match="`x` must hold 2 values"):
         amortised.at(torch.zeros(3))
 
 
-def test_draws_stay_within_the_prior_s_support() -> None:
-    task = MG1(num_customers=5)
-    x_o = task(torch.tensor([[0.1, 0.1, 0.3]]), 1)[0]
-    theta = baselines.snpe(task.prior, task, x_o, num_simulations=120, max_epochs=3).sample((500,))
-    support = Support.of(task.prior, 3)
-    assert support.contains(theta).all()
+def test_a_fit_for_one_observation_refuses_others() -> None:
+    single = fit("rejection_abc", 100)
+    assert single.at(X_O[None]).x_o.shape == (2,)
+    with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
+        single.at(torch.tensor([-2.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["width", "truncated"])
+@pytest.mark.parametrize(
+    ("method", "keywords"),
+    [(baselines.snpe, {"max_epochs": 3}), (baselines.wgan_gp, {"settings": BRIEF})],
+)
+def test_draws_stay_within_the_prior(method: Any, keywords: Any, kind: Any) -> None:
+    """Of the truncated prior, theta_2 > theta_1 within the box, only the density tells."""
+    task = MG1(num_customers=5, prior_kind=kind)
+    x_o = task(torch.tensor([[0.1, 0.2, 0.3]]), 1)[0]
+    posterior = method(task.prior, task, x_o, num_simulations=120, **keywords)
+    assert allowed(task.prior, Support.of(task.prior, 3), posterior.sample((500,))).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords"),
+    [
+        (baselines.snpe, {"max_epochs": 1}),
+        (baselines.wgan_gp, {"settings": BRIEF}),
+        (baselines.abc_ss, {}),
+    ],
+)
+def test_a_learned_encoder_starts_from_the_seed(method: Any, keywords: Any) -> None:
+    """The guard of the global streams says the rest: its weights come from nowhere else."""
+    first, again = (
+        method(TASK.prior, TASK, X_O, num_simulations=100, encoder="deep_set", **keywords)
+        for _ in range(2)
+    )
+    assert torch.equal(first.sample((10,)), again.sample((10,)))
+    assert torch.equal(first.sample((10,), x=-X_O), again.sample((10,), x=-X_O))
+
+
+def test_summaries_learn_the_posterior_mean_and_leave_their_half_of_the_budget() -> None:
+    """The least mean squared error of theta given x, in prior variances, is 1/2."""
+    posterior = fit("abc_ss", 6_000)
+    assert posterior.details["training_simulations"] == 3_000
+    assert posterior.details["accepted"] == 150
+    assert posterior.details["validation_loss"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_two_halves_of_abc_ss_share_no_pair() -> None:
+    seen: list[Tensor] = []
+
+    def simulator(theta: Tensor) -> Tensor:
+        seen.append(theta)
+        return theta + torch.randn(theta.shape)
+
+    draws = fit("abc_ss", 400, simulator).sample((200,))
+    trained, compared = torch.cat(seen).split(200)
+    assert not (draws[:, None] == trained).all(dim=2).any()
+    assert (draws[:, None] == compared).all(dim=2).any(dim=1).all()
 
 
 def test_sorted_inputs_forget_the_order_of_items() -> None:
@@ -197,7 +252,7 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         x[theta[:, 0] > 0] = torch.nan
         return x
 
-    for name in ("rejection_abc", "smc_abc"):
+    for name in ("rejection_abc", "smc_abc", "abc_ss"):
         posterior = fit(name, 1_000, half)
         assert posterior.num_simulations == 1_000
         assert (posterior.sample((100,))[:, 0] <= 0).all()
@@ -210,8 +265,13 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         (baselines.snle, {"num_rounds": 3, "num_simulations": 140}, "at least 150 for 3 rounds"),
         (baselines.snpe, {"proposal": "prior"}, "'prior'"),
         (baselines.rejection_abc, {"accept_fraction": 0.0}, "got 0.0"),
+        (baselines.abc_ss, {"accept_fraction": 1.5}, "got 1.5"),
+        (baselines.abc_ss, {"num_simulations": 99}, "at least 100.*got 99"),
+        (baselines.wgan_gp, {"num_simulations": 49}, "at least 50.*got 49"),
         (baselines.wabc, {"order": 0.5}, "got 0.5"),
         (baselines.wabc, {"view": "loop"}, "loop"),
+        (baselines.wabc, {"view": "delay", "lag": 0}, "at least 1; got 0"),
+        (baselines.wabc, {"view": "delay", "lag": 2}, "less than the 2 values .* got 2"),
     ],
 )
 def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from test_sampler import X_O, quick_fit
+from test_sampler import BY_GENERATOR, X_O, quick_fit
 
 import abi
 from abi.storage import read_parts
+
+BRIEF = {
+    kind: replace(
+        config,
+        potnet=replace(config.potnet, training=config.generator_training),
+        wgan=replace(config.wgan, num_steps=20),
+    )
+    for kind, config in BY_GENERATOR.items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +63,12 @@ def test_the_density_is_that_of_the_draws(posterior: abi.ABIPosterior) -> None:
         posterior.log_prob(torch.zeros(3, 3))
 
 
-def test_a_loaded_posterior_is_the_saved_one(posterior: abi.ABIPosterior, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["conditional", *BY_GENERATOR])
+def test_a_loaded_posterior_is_the_saved_one(
+    posterior: abi.ABIPosterior, kind: str, tmp_path: Path
+) -> None:
+    if kind != "conditional":
+        posterior = quick_fit(config=BRIEF[kind])
     path = tmp_path / "posterior.safetensors"
     posterior.save(path)
     loaded = abi.load(path)
@@ -63,6 +78,15 @@ def test_a_loaded_posterior_is_the_saved_one(posterior: abi.ABIPosterior, tmp_pa
     assert loaded.parameter_names == posterior.parameter_names
     assert loaded.num_simulations == posterior.num_simulations
     assert torch.equal(loaded.x_o, posterior.x_o)
+
+
+@pytest.mark.parametrize("kind", ["potnet", "wgan"])
+def test_a_fit_without_a_density_says_so_wherever_one_is_asked_for(kind: str) -> None:
+    posterior = quick_fit(config=BRIEF[kind])
+    with pytest.raises(NotImplementedError, match="'flow' and 'mixture' have one"):
+        posterior.log_prob(torch.zeros(1, 2))
+    with pytest.raises(NotImplementedError, match="a generator with a density"):
+        posterior.to_zuko()
 
 
 def test_damaged_and_foreign_files_are_refused(posterior: abi.ABIPosterior, tmp_path: Path) -> None:

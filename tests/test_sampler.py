@@ -16,6 +16,8 @@ from torch import Tensor
 
 import abi
 from abi.generators.flow import FlowSettings
+from abi.generators.potnet import POTNetSettings
+from abi.generators.wgan import WGANSettings
 from abi.problem import Plan
 from abi.training import TrainingSettings
 from simulators import (
@@ -37,7 +39,16 @@ SMALL = abi.ABIConfig(
     flow=FlowSettings(num_transforms=1, hidden=(32,)),
     num_flows=1,
     min_accepted=100,
+    potnet=POTNetSettings(
+        hidden=(32, 32), training=TrainingSettings(batch_size=256, max_epochs=100, num_steps=300)
+    ),
+    wgan=WGANSettings(hidden=(32, 32), num_steps=250, learning_rate=3e-3),
 )
+# A fit whose draws at every round are the generator's.
+BY_GENERATOR = {
+    kind: replace(SMALL, adjustment="quantile", proposal="generator", generator=kind)
+    for kind in ("flow", "mixture", "potnet", "wgan")
+}
 X_O = torch.tensor([0.5, -0.5, 0.6, -0.4, 0.4, -0.6])
 
 
@@ -114,9 +125,11 @@ def test_a_small_retry_budget_collapses_the_warm_up_and_is_reported() -> None:
         SMALL,
         replace(SMALL, adjustment="quantile"),
         replace(SMALL, adjustment="quantile", generator="mixture"),
-        replace(SMALL, adjustment="quantile", proposal="generator"),
+        BY_GENERATOR["flow"],
+        BY_GENERATOR["potnet"],
+        BY_GENERATOR["wgan"],
     ],
-    ids=["conditional", "quantile", "mixture", "generator"],
+    ids=["conditional", "quantile", "mixture", "generator", "potnet", "wgan"],
 )
 def test_a_fit_comes_near_the_posterior(config: abi.ABIConfig) -> None:
     thorough = abi.ABIConfig()
@@ -271,6 +284,14 @@ def test_failing_simulations_are_counted_not_fatal() -> None:
             r"`tolerances` must give one value a round",
         ),
         ({"parameter_names": ["a"]}, "`parameter_names` must name the 2 parameters"),
+        (
+            {"config": replace(SMALL, adjustment="none", generator="potnet")},
+            "`generator` must have a density .* got 'potnet'",
+        ),
+        (
+            {"config": replace(SMALL, adjustment="quantile", generator="wgan")},
+            "`generator` must have a density .* got 'wgan'",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(changes: dict[str, object], message: str) -> None:

@@ -7,18 +7,32 @@ seconds. All see x through the encoders and the standardisation of ABI's network
 the prior's support, so that a comparison is one of methods and not of preparation.
 """
 
+from .adversarial import wgan_gp
 from .approximate import rejection_abc, smc_abc, wabc
 from .likelihood_estimation import snle
 from .posterior_estimation import snpe
 from .result import BaselinePosterior
+from .summary_statistics import abc_ss
 
 METHODS = {
     "snpe": snpe,
     "snle": snle,
     "smc_abc": smc_abc,
     "wabc": wabc,
+    "abc_ss": abc_ss,
+    "wgan_gp": wgan_gp,
     "rejection_abc": rejection_abc,
 }
 """Every baseline by its name."""
 
-__all__ = ["METHODS", "BaselinePosterior", "rejection_abc", "smc_abc", "snle", "snpe", "wabc"]
+__all__ = [
+    "METHODS",
+    "BaselinePosterior",
+    "abc_ss",
+    "rejection_abc",
+    "smc_abc",
+    "snle",
+    "snpe",
+    "wabc",
+    "wgan_gp",
+]

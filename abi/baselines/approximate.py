@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed, torch_generator
+from simulators.random import child_seed
 
 from ..problem import check_width, pose
 from .calls import CountedSimulator
@@ -24,7 +24,7 @@ from .data_distance import DataDistance, View
 from .guest import guest
 from .inputs import Inputs, features
 from .reals import RealPrior, require_density
-from .result import BaselinePosterior, Draw
+from .result import BaselinePosterior, resampled
 
 _INITIAL_FACTOR = 5  # simulations a particle of the first population
 _LEAST_PARTICLES = 50
@@ -67,7 +67,7 @@ def rejection_abc(
         method="rejection_abc",
         x_o=problem.x_o,
         parameter_names=problem.parameter_names,
-        draw=_resample(theta[nearest], torch.ones(len(nearest))),
+        draw=resampled(theta[nearest], torch.ones(len(nearest))),
         amortised=False,
         num_simulations=calls.made,
         cpu_seconds=time.process_time() - started,
@@ -140,7 +140,8 @@ def wabc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
-        order: p of the distance between data sets; 1 in the paper's examples.
+        order: p of the distance between data sets; 1 in the paper's examples, 2 where Lu & Wong
+            (2025) compare with it.
         view: ``"items"``, or ``"curve"`` or ``"delay"`` for a series.
         lag: of the delay reconstruction.
         curve_weight: of the time in curve matching.
@@ -206,7 +207,7 @@ def _sequential(
         method=method,
         x_o=problem.x_o,
         parameter_names=problem.parameter_names,
-        draw=_resample(problem.support.from_real(z), weights),
+        draw=resampled(problem.support.from_real(z), weights),
         amortised=False,
         num_simulations=calls.made,
         cpu_seconds=time.process_time() - started,
@@ -229,14 +230,3 @@ class _Distance:
             self.inputs, _ = features(self.encoder, x[finite], self.item_dim)
         gap = self.inputs(torch.where(finite[:, None], x, x_o)) - self.inputs(x_o)
         return torch.where(finite, gap.norm(dim=1), torch.inf)
-
-
-def _resample(theta: Tensor, weights: Tensor) -> Draw:
-    """Draws with replacement from weighted particles (n, d)."""
-
-    def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
-        generator = torch_generator(seed)
-        chosen = torch.multinomial(weights, num_samples, replacement=True, generator=generator)
-        return theta[chosen]
-
-    return draw

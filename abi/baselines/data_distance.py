@@ -44,6 +44,8 @@ class DataDistance:
             raise ValueError(f"`order` must be at least 1; got {self.order}.")
         if self.view not in get_args(View):
             raise ValueError(f"`view` must be one of {', '.join(get_args(View))}; got {self.view}.")
+        if self.lag < 1:
+            raise ValueError(f"`lag` must be at least 1; got {self.lag}.")
         if self.view != "items" and self.item_dim != 1:
             raise ValueError(
                 f"`view` must be 'items' where an item has {self.item_dim} values; got "
@@ -65,6 +67,11 @@ class DataDistance:
     def _items(self, x: Tensor, x_o: Tensor) -> Tensor:
         """The items of each row, (n, number of items, values of one)."""
         if self.view == "delay":
+            if self.lag >= x.shape[1]:
+                raise ValueError(
+                    f"`lag` must be less than the {x.shape[1]} values of the series; "
+                    f"got {self.lag}."
+                )
             return x.unfold(1, self.lag + 1, 1)
         if self.view == "curve":
             length = x.shape[1]

@@ -13,23 +13,34 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from ..encoders import LEARNED, build_encoder, encode
+from simulators.random import isolated_rng
+
+from ..encoders import LEARNED, build_encoder, encode, features_of
 from ..item_encoders import InputScaling
 
 Inputs = Callable[[Tensor], Tensor]
 
 
-def features(encoder: str | nn.Module, x: Tensor, item_dim: int) -> tuple[Inputs, nn.Module]:
-    """A fixed map of x for NPE, and the module to be trained with it.
+def features(
+    encoder: str | nn.Module, x: Tensor, item_dim: int, seed: int = 0
+) -> tuple[Inputs, nn.Module]:
+    """A fixed map of x for NPE and other networks, and the module to be trained with them.
 
     Args:
         encoder: a name, or a module x (n, p) -> features (n, k), copied before it is trained.
         x: simulations that set the units, (n, p).
         item_dim: values of one item of x.
+        seed: of the initial weights of a learned encoder.
     """
     if isinstance(encoder, nn.Module) or encoder in LEARNED:
-        return nn.Identity(), build_encoder(encoder, x, item_dim)
+        with isolated_rng(seed):
+            return nn.Identity(), build_encoder(encoder, x, item_dim)
     return build_encoder(encoder, x, item_dim), nn.Identity()
+
+
+def num_features(inputs: Inputs, embedding: nn.Module, x: Tensor) -> int:
+    """Values of one row as a network after ``embedding`` sees it."""
+    return features_of(embedding, inputs(x[:2])).shape[1]
 
 
 def with_density(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:

@@ -21,11 +21,10 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
-from ..support import allowed
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, features
-from .reals import RealPrior, has_density, require_density
+from .reals import RealPrior, draw_inside, has_density, require_density
 from .result import BaselinePosterior
 
 Proposal = Literal["atomic", "truncated"]
@@ -33,7 +32,6 @@ Proposal = Literal["atomic", "truncated"]
 _TRUNCATED_MASS = 1e-4
 _THRESHOLD_DRAWS = 100_000
 _LEAST_ACCEPTANCE = 1e-3  # below it the restricted prior is drawn by importance resampling
-_MAX_TRIES = 200
 
 
 def snpe(
@@ -80,7 +78,7 @@ def snpe(
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
-    inputs, embedding = features(encoder, x, problem.item_dim)
+    inputs, embedding = features(encoder, x, problem.item_dim, child_seed(seed, 3))
     with guest(child_seed(seed, 2)):
         trainer = _Trainer(problem, inputs, embedding, proposal, training_limits(max_epochs))
         trainer.add(problem.support.to_real(theta), x)
@@ -173,23 +171,13 @@ class _Trainer:
     def draw(self, x_o: Tensor, num_samples: int, seed: int) -> Tensor:
         """Draw theta (n, d) given x_o (p,), within the prior."""
         condition = self.inputs(x_o[None])
-        kept: list[Tensor] = []
-        with guest(seed):
-            for _ in range(_MAX_TRIES):
-                z = self.estimator.sample(torch.Size([num_samples]), condition=condition)[:, 0]
-                theta = self.problem.support.from_real(z)
-                kept.append(theta[self._inside(theta)])
-                if sum(map(len, kept)) >= num_samples:
-                    return torch.cat(kept)[:num_samples]
-        raise RuntimeError(
-            f"`snpe` put nearly all of its mass outside the prior: {sum(map(len, kept))} of "
-            f"{_MAX_TRIES * num_samples} draws were inside. Use more simulations."
-        )
 
-    def _inside(self, theta: Tensor) -> Tensor:
-        if self.prior is None:
-            return self.problem.support.contains(theta)
-        return allowed(self.problem.prior, self.problem.support, theta)
+        def propose(count: int) -> Tensor:
+            z: Tensor = self.estimator.sample(torch.Size([count]), condition=condition)[:, 0]
+            return z
+
+        with guest(seed):
+            return draw_inside(self.problem, propose, num_samples, "snpe")
 
 
 class _Quiet:

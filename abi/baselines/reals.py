@@ -7,6 +7,7 @@ density p(T(z)) |dT/dz|: a uniform prior becomes a standard normal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -15,7 +16,10 @@ from torch.distributions import Distribution, constraints
 
 from simulators import Prior, sample_prior
 
-from ..support import Support
+from ..problem import Problem
+from ..support import Support, allowed
+
+_MAX_TRIES = 200
 
 
 class RealPrior(Distribution):
@@ -67,5 +71,38 @@ def require_density(prior: Any, who: str) -> None:
     if not has_density(prior):
         raise ValueError(
             f"`prior` must have log_prob for {who}; got {type(prior).__name__}, a sampler only. "
-            "Use snpe with one round, rejection_abc or abi.fit, which need no density."
+            "Use snpe with one round, wgan_gp, abc_ss, rejection_abc or abi.fit, which need no "
+            "density."
         )
+
+
+def draw_inside(
+    problem: Problem, propose: Callable[[int], Tensor], num_samples: int, who: str
+) -> Tensor:
+    """Draws theta (n, d) of a network on the real line, those outside the prior drawn again.
+
+    Args:
+        problem: its prior and support say what is inside.
+        propose: n -> z (n, d).
+        num_samples: n.
+        who: the method, to be named where it fails.
+
+    Raises:
+        RuntimeError: if next to no draw is inside.
+    """
+    known = has_density(problem.prior)
+    kept: list[Tensor] = []
+    for _ in range(_MAX_TRIES):
+        theta = problem.support.from_real(propose(num_samples))
+        inside = (
+            allowed(problem.prior, problem.support, theta)
+            if known
+            else problem.support.contains(theta)
+        )
+        kept.append(theta[inside])
+        if sum(map(len, kept)) >= num_samples:
+            return torch.cat(kept)[:num_samples]
+    raise RuntimeError(
+        f"`{who}` put nearly all of its mass outside the prior: {sum(map(len, kept))} of "
+        f"{_MAX_TRIES * num_samples} draws were inside. Use more simulations."
+    )

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.random import torch_generator
+
 Draw = Callable[[Tensor, int, int], Tensor]
 
 
@@ -78,3 +80,14 @@ class BaselinePosterior:
                 "one x_o. Fit again for another."
             )
         return replace(self, x_o=given)
+
+
+def resampled(theta: Tensor, weights: Tensor) -> Draw:
+    """Draws with replacement from weighted particles (n, d), whatever the observation."""
+
+    def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
+        generator = torch_generator(seed)
+        chosen = torch.multinomial(weights, num_samples, replacement=True, generator=generator)
+        return theta[chosen]
+
+    return draw
