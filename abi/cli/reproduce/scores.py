@@ -1,5 +1,4 @@
-"""What is said of a method's draws: distances and errors of moments, or, without an exact
-posterior, how its predictions and the true parameters lie.
+"""What is said of a method's draws, with an exact posterior and without one.
 
 Each score of a study stands beside its floor: the same score of a second, independent sample of the
 exact posterior, which is a cell of its own.

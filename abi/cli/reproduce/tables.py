@@ -56,8 +56,8 @@ def row(entries: Sequence[str]) -> str:
 
 
 def failed_row(method: str, cells: Sequence[Cell], columns: int) -> str:
-    """The row of a method of which no cell succeeded: how many, and the reasons."""
-    reasons = "; ".join(sorted({c.error for c in cells}))
+    """The row of a method of which no cell succeeded: how many, and why, in a sentence each."""
+    reasons = "; ".join(sorted({c.error.split(". ")[0] for c in cells}))
     return f"| {method} | 0 of {len(cells)} | {reasons} |" + " |" * (columns - 3)
 
 
