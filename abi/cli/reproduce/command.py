@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "mg1": "a queue (Section 4.2)",
     "cosine": "a wave in noise (Section 4.3)",
     "lotka-volterra": "predators and prey, one event at a time (Section 4.4)",
+    "lynx-hare": "real counts of predators and prey (Carpenter 2018)",
     "intractable-prior": "which methods can do without a prior density (Table 1)",
 }
 """Name -> what it shows, and the paper's place."""

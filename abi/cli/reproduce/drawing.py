@@ -71,8 +71,8 @@ def draw_marginals(
     from matplotlib.figure import Figure
 
     names = experiment.problem.task.parameter_names
-    columns = min(_COLUMNS, len(names))
-    rows = -(-len(names) // columns)
+    rows = -(-len(names) // _COLUMNS)
+    columns = -(-len(names) // rows)
     figure = Figure(figsize=(max(_INCHES * columns, 5.0), 2.7 * rows + 1.2), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     draws = {method: kept["samples"] for method, (_, kept) in shown.items()}

@@ -1,5 +1,7 @@
 """The paper's experiments: models, budgets, rounds, what it prints, and what is doubtful in it.
 
+Two are ours: real counts, and a prior without density.
+
 Source: Lu & Wong (2025), Section 4 and Appendix C.1.
 """
 
@@ -11,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from simulators import MG1, Cosine, GaussianLinear, LotkaVolterra, MultimodalGaussian
+from simulators import MG1, Cosine, GaussianLinear, LotkaVolterra, LynxHare, MultimodalGaussian
 
 from .intractable import CountedPopulations
 
@@ -27,7 +29,7 @@ class Reproduction:
     Attributes:
         name: what the command calls it.
         title: what it shows, in a line.
-        source: place in the paper.
+        source: paper and place.
         task: the model, its prior and its default observation, which is the paper's.
         budget: simulator calls of the paper's setting, or ours where it prints none.
         quick_budget: of ``--quick``.
@@ -85,7 +87,7 @@ def _gaussian() -> Reproduction:
     return Reproduction(
         "gaussian",
         "A Gaussian with a known answer, nine rounds",
-        "Appendix C.1, Figure 10",
+        "Lu & Wong (2025), Appendix C.1, Figure 10",
         GaussianLinear.warmup(),
         budget=10_000,
         quick_budget=1_000,
@@ -101,7 +103,7 @@ def _multimodal() -> Reproduction:
     return Reproduction(
         "multimodal",
         "Four modes from four points: the multimodal Gaussian",
-        "Section 4.1, Figures 1 to 3 and 11, Table 2",
+        "Lu & Wong (2025), Section 4.1, Figures 1 to 3 and 11, Table 2",
         MultimodalGaussian(),
         budget=20_000,
         quick_budget=2_000,
@@ -120,7 +122,7 @@ def _mg1() -> Reproduction:
     return Reproduction(
         "mg1",
         "The M/G/1 queue, fifty interdeparture times",
-        "Section 4.2, Figure 4",
+        "Lu & Wong (2025), Section 4.2, Figure 4",
         MG1(),
         budget=40_000,
         quick_budget=3_000,
@@ -136,7 +138,7 @@ def _cosine() -> Reproduction:
     return Reproduction(
         "cosine",
         "A wave in noise",
-        "Section 4.3, Figures 5 to 7",
+        "Lu & Wong (2025), Section 4.3, Figures 5 to 7",
         Cosine(),
         budget=15_000,
         quick_budget=3_000,
@@ -150,7 +152,7 @@ def _lotka_volterra() -> Reproduction:
     return Reproduction(
         "lotka-volterra",
         "Predators and prey, one event at a time",
-        "Section 4.4, Figures 8 and 9",
+        "Lu & Wong (2025), Section 4.4, Figures 8 and 9",
         LotkaVolterra(),
         budget=10_000,
         quick_budget=2_000,
@@ -162,11 +164,27 @@ def _lotka_volterra() -> Reproduction:
     )
 
 
+def _lynx_hare() -> Reproduction:
+    return Reproduction(
+        "lynx-hare",
+        "Lynx and hares of the Hudson Bay, 1900 to 1920",
+        "not in Lu & Wong (2025); model and published means: Carpenter (2018)",
+        LynxHare(),
+        budget=20_000,
+        quick_budget=4_000,
+        rounds=2,
+        series=("log hares", "log lynx"),
+        published_posterior={"mean": (0.55, 0.028, 0.80, 0.024, 34.0, 5.9, 0.25, 0.25)},
+        note="Real counts. The noise being log-normal, the exact posterior is known; the printed "
+        "means are of Stan's.",
+    )
+
+
 def _intractable_prior() -> Reproduction:
     return Reproduction(
         "intractable-prior",
         "A prior without density: a simulator's output",
-        "Table 1",
+        "Lu & Wong (2025), Table 1",
         CountedPopulations(),
         budget=10_000,
         quick_budget=1_000,
@@ -188,6 +206,7 @@ _MAKERS = {
     "mg1": _mg1,
     "cosine": _cosine,
     "lotka-volterra": _lotka_volterra,
+    "lynx-hare": _lynx_hare,
     "intractable-prior": _intractable_prior,
 }
 NAMES = tuple(_MAKERS)

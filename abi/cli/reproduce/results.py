@@ -20,7 +20,7 @@ _TRUTH = {
     "truth_inside": "truth in 90%", "mean_error": "mean error", "spread": "spread",
     "predicted_inside": "x_o in 90%",
 }  # fmt: skip
-_PRINTED = {"w1": "W1", "mmd_squared": "MMD", "correlation_bias": "correlations"}
+_PRINTED = {"w1": "W1", "mmd_squared": "MMD² (MMD)", "correlation_bias": "correlations"}
 _CAPTION = """\
 nW1: parameters in exact sds. Excess: less the floor, the same metric between two independent
 samples of the exact posterior. C2ST by a network and by a forest, 0.5 being chance. +- is half of a
@@ -43,7 +43,7 @@ def summary(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> dict[
         "version": 1,
         "name": problem.name,
         "title": problem.title,
-        "source": f"Lu & Wong (2025), {problem.source}",
+        "source": problem.source,
         "note": problem.note,
         "quick": quick,
         "parameters": list(problem.task.parameter_names),
@@ -65,10 +65,10 @@ def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
     """The tables."""
     problem = experiment.problem
     floors = _floors(cells)
-    size = "quick setting" if quick else "full setting"
+    size = "Quick setting." if quick else "Full setting."
     parts = [
         f"# {problem.title}\n",
-        f"Lu & Wong (2025), {problem.source}; {size}. {problem.note}\n",
+        f"{problem.source[0].upper()}{problem.source[1:]}. {size} {problem.note}\n",
     ]
     for budget in sorted({c.budget for c in cells if c.method != FLOOR}):
         here = [c for c in cells if c.budget == budget and c.method != FLOOR]
