@@ -133,7 +133,7 @@ class LynxHare:
         seed = fresh_seed() if seed is None else seed
         noise = torch.from_numpy(row_normals(seed, len(rows), self.x_dim, first_row))
         sigma = rows[:, 6:8].double().repeat_interleave(len(YEARS), dim=1)
-        return (self.populations(rows).reshape(len(rows), -1) + sigma * noise).float()
+        return (self.populations(rows).reshape(-1, self.x_dim) + sigma * noise).float()
 
     def populations(self, theta: Tensor) -> Tensor:
         """Log hares and log lynx at the 21 years, (n, 2, 21), for theta (n, 8)."""

@@ -88,9 +88,8 @@ def draw_marginals(
     for ax in panels[len(names) :]:
         ax.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 6), frameon=False
-    )
+    across = min(len(labels), 2 * columns + 1)
+    figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False)
     figure.suptitle(f"{experiment.problem.title} ({cell.budget:,} calls)", fontsize=11)
     figure.savefig(path, dpi=120)
     return path
@@ -225,7 +224,7 @@ def draw_rounds(
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
-    method, (_, draws) = next(iter(rounds.items()))
+    method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
     _by_round(experiment, draws, exact, panels[2:])
     dashed = ", the exact posterior dashed" if exact is not None else ""
     figure.suptitle(f"After each round; densities: {method}, light to dark{dashed}", fontsize=10)

@@ -177,7 +177,8 @@ def _posterior_table(experiment: Experiment, floors: Sequence[Cell]) -> list[str
     values = {"mean": exact.mean(dim=0), "sd": exact.std(dim=0), "variance": exact.var(dim=0)}
     lines = ["## The exact posterior\n", row(["", *names]), "|---" * (1 + len(names)) + "|"]
     for name, printed in experiment.problem.published_posterior.items():
-        lines.append(row([f"{name}, ours", *(f"{float(v):.3f}" for v in values[name])]))
+        ours = f"{name} of {len(exact):,} draws"
+        lines.append(row([ours, *(f"{float(v):.3f}" for v in values[name])]))
         lines.append(row([f"{name}, printed", *(f"{v:g}" for v in printed)]))
     return [*lines, ""]
 
