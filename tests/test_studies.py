@@ -41,8 +41,9 @@ def lynx_hare(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(lynx_hare.abi, "fit", fit)
     monkeypatch.setattr(lynx_hare.abi, "load", load)
     monkeypatch.setattr(lynx_hare, "SIZES", {"quick": (300, 200, 5)})
+    monkeypatch.setattr(lynx_hare, "DRAWS", 150)
     monkeypatch.setattr(
-        lynx_hare, "exact_draws", lambda folder: simulators.sample_prior(task.prior, 2_000, 1)
+        lynx_hare, "exact_draws", lambda folder: simulators.sample_prior(task.prior, 300, 1)
     )
     lynx_hare.made = made
     return lynx_hare
@@ -59,7 +60,7 @@ def test_the_page_on_lynx_and_hares_is_made_and_goes_on_where_it_was(
     assert (tmp_path / "lynx_hare.png").stat().st_size > 50_000
     assert result["validation_fits"] == {"number": 5, "calls": 200}
     # Draws of the prior against draws of the prior.
-    assert result["against_exact"]["c2st"]["value"] == pytest.approx(0.5, abs=0.05)
+    assert result["against_exact"]["c2st"]["value"] == pytest.approx(0.5, abs=0.15)
     assert result["calibration"]["sbc"]["p_value"] > 1e-3
     (tmp_path / "work" / "sbc_200_003.npy").unlink()
     lynx_hare.main()
@@ -117,5 +118,4 @@ def test_a_study_of_cost_varies_one_factor_at_a_time_and_resumes(
 def test_the_stages_of_a_fit_are_functions_that_exist(cost: Any) -> None:
     root = Path(cost.abi.__file__).parent
     for function, file in cost.STAGES.values():
-        (path,) = root.rglob(file)
-        assert f"def {function}(" in path.read_text()
+        assert any(f"def {function}(" in path.read_text() for path in root.rglob(file))
