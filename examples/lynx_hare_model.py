@@ -1,6 +1,6 @@
 """What the prior says of lynx and hares before their counts are seen (:mod:`simulators.lynx_hare`).
 
-    python examples/lynx_hare_model.py
+python examples/lynx_hare_model.py
 """
 
 from __future__ import annotations
