@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -192,10 +193,11 @@ def _peak(
 
     starts = generator.standard_normal((_NUM_STARTS, dim))
     best = starts[np.argsort(-log_density(starts))[:_NUM_CLIMBS]]
-    climbs = [
-        minimize(lambda z: -max(float(log_density(z[None])[0]), -1e8), z, method="BFGS")
-        for z in best
-    ]
+
+    def depth(z: Any) -> float:
+        return -max(float(log_density(z[None])[0]), -1e8)
+
+    climbs = [minimize(depth, z, method="BFGS") for z in best]
     mode = min(climbs, key=lambda climb: climb.fun).x
     # BFGS's own curvature is too rough: rates and the length of a cycle are closely tied.
     steps = _STEP * np.eye(dim)
@@ -204,4 +206,4 @@ def _peak(
         for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))
     ]
     second = (sides[0] - sides[1] - sides[2] + sides[3]).reshape(dim, dim) / (4.0 * _STEP**2)
-    return mode, np.linalg.inv(-0.5 * (second + second.T))
+    return mode, np.asarray(np.linalg.inv(-0.5 * (second + second.T)), dtype=np.float64)

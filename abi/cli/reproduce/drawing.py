@@ -48,7 +48,7 @@ def draw_all(experiment: Experiment, cells: Sequence[Cell], folder: Path) -> lis
     exact = experiment.exact(first.observation)
     name = experiment.problem.name
     paths = [draw_marginals(experiment, shown, exact, folder / f"{name}.png")]
-    of_abi = [m for m in ("abi", "abi_paper") if m in shown]
+    of_abi: list[str] = [m for m in ("abi", "abi_paper") if m in shown]
     if of_abi:
         cell, draws = shown[of_abi[0]]
         if draws["samples"].shape[1] > 1:
@@ -88,6 +88,9 @@ def draw_marginals(
     for ax in panels[len(names) :]:
         ax.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
+    # A method that is not held to the budget says what it took.
+    beyond = {m: f"{m} ({c.calls:,} calls)" for m, (c, _) in shown.items() if c.calls > c.budget}
+    labels = [beyond.get(label, label) for label in labels]
     across = min(len(labels), 2 * columns + 1)
     figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False)
     figure.suptitle(f"{experiment.problem.title} ({cell.budget:,} calls)", fontsize=11)
@@ -159,14 +162,14 @@ def draw_pairs(
 
 def _contours(ax: Axes, ours: Any, theirs: Any, spans: tuple[Ends, Ends]) -> None:
     grids = [np.linspace(*span, 49)[:-1] + (span[1] - span[0]) / 96 for span in spans]
-    density = surface(*ours, spans)
+    density = surface(ours[0], ours[1], spans)
     half, most = levels_of_mass(density, _SHARES)
     top = float(density.max()) * 1.001
     if most < half < top:
         ax.contourf(*grids, density, levels=[most, half, top], colors=[_ABI] * 2, alpha=0.25)
         ax.contourf(*grids, density, levels=[half, top], colors=[_ABI], alpha=0.35)
     if theirs is not None:
-        exact = surface(*theirs, spans)
+        exact = surface(theirs[0], theirs[1], spans)
         levels = sorted(set(levels_of_mass(exact, _SHARES)))
         ax.contour(*grids, exact, levels=levels, colors=EXACT, linestyles="--", linewidths=1.0)
     ax.set(xlim=spans[0], ylim=spans[1])

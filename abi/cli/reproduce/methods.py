@@ -60,7 +60,8 @@ def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     paper; under its name with ``_1`` it runs one, which is amortised.
     """
     found = {"abi": _abi(problem, num_samples), "abi_paper": _abi_paper(problem, num_samples)}
-    for name, function in baselines.METHODS.items():
+    known: Any = baselines.METHODS
+    for name, function in known.items():
         found[name] = _baseline(problem, name, function)
         if "num_rounds" in parameters_of(function):
             found[f"{name}_1"] = _baseline(problem, name, function, num_rounds=1)
