@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from abi.support import Support
-
+from ...support import Support
 from ..report.density import Ends, curve, levels_of_mass, surface, view
 from .cells import Cell
 from .experiment import Experiment

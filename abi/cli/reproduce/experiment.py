@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from abi import metrics
-from abi.versions import versions
 from simulators import sample_prior
 from simulators.random import child_seed
 
+from ... import metrics
+from ...versions import versions
 from .cells import Cell, CellFolder
 from .methods import Method, methods_for
 from .reproductions import Reproduction

@@ -11,12 +11,13 @@ from typing import Any
 
 from torch import Tensor
 
-import abi
-from abi import baselines
-from abi.kernel import FixedKernel
-from abi.storage import load_state
 from simulators.custom import parameters_of
 
+from ... import baselines, sampler
+from ...config import ABIConfig
+from ...kernel import FixedKernel
+from ...posterior import ABIPosterior
+from ...storage import load_state
 from .reproductions import WARMUP_PROPOSALS, WARMUP_RETRIES, WARMUP_TOLERANCES, Reproduction
 
 
@@ -39,7 +40,7 @@ class Method:
 class RoundByRound:
     """A posterior of ABI with the draws of its model after each round."""
 
-    posterior: abi.ABIPosterior
+    posterior: ABIPosterior
     by_round: tuple[Tensor, ...]
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
 
 
 def _abi(problem: Reproduction, num_samples: int) -> Method:
-    config = abi.ABIConfig()
+    config = ABIConfig()
     fit = partial(_fit_abi, problem, num_samples, {"config": config})
     return Method(fit, {"config": config.to_dict()})
 
@@ -77,15 +78,15 @@ def _abi(problem: Reproduction, num_samples: int) -> Method:
 def _abi_paper(problem: Reproduction, num_samples: int) -> Method:
     if problem.name == "gaussian":
         return _warmup(problem, num_samples)
-    config = abi.ABIConfig.paper()
+    config = ABIConfig.paper()
     asked = {"config": config, "num_rounds": problem.rounds}
     fit = partial(_fit_abi, problem, num_samples, asked)
     return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})
 
 
-def warmup_config() -> abi.ABIConfig:
+def warmup_config() -> ABIConfig:
     """The constants of Appendix C.1: Gaussian proposals by their moments, given tolerances."""
-    return abi.ABIConfig.paper(
+    return ABIConfig.paper(
         tolerances=WARMUP_TOLERANCES,
         pairs_per_round=WARMUP_PROPOSALS,
         max_retries=WARMUP_RETRIES,
@@ -118,7 +119,7 @@ def _fit_abi(
     distance = asked.get("distance")
     fixed = None if distance is None else FixedKernel(distance)
     with tempfile.TemporaryDirectory() as folder:
-        posterior = abi.fit(
+        posterior = sampler.fit(
             task.prior, task, x_o, num_simulations=budget, seed=seed, run_dir=folder,
             progress=False, **asked,
         )  # fmt: skip

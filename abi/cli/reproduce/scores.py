@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from abi import metrics
+from ... import metrics
 
 _SEED = 2025  # of the classifiers' folds and weights
 
