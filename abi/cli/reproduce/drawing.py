@@ -30,9 +30,11 @@ _STYLES: Mapping[str, tuple[str, Any]] = {
     "snle_1": ("#009E73", ":"),
     "smc_abc": ("#CC79A7", "-"),
     "wabc": ("#56B4E9", "-"),
+    "abc_ss": ("#000080", "-."),
+    "wgan_gp": ("#8B4513", "-."),
     "rejection_abc": ("#999999", "-"),
 }
-_OTHERS = (("#000080", "-."), ("#8B4513", "-."), ("#556B2F", "-."))
+_OTHER = ("#556B2F", "-.")
 _SHARES = (0.5, 0.9)
 _COLUMNS = 4
 _INCHES = 3.0
@@ -107,8 +109,8 @@ def _marginals(ax: Axes, parts: Mapping[str, Tensor], exact: Tensor | None, ends
     reach = 0.6 * (high - low)
     span = (max(low - reach, ends[0]), min(high + reach, ends[1]))
     tops = []
-    for number, (method, part) in enumerate(known.items()):
-        colour, line = _STYLES.get(method, _OTHERS[number % len(_OTHERS)])
+    for method, part in known.items():
+        colour, line = _STYLES.get(method, _OTHER)
         grid, density = curve(part, span, ends, num=240)
         width = 2.2 if method == "abi" else 1.3
         ax.plot(grid, density, line, color=colour, linewidth=width, label=method)
@@ -299,7 +301,9 @@ def _shown(
         mine = [c for c in good if c.method == method and c.observation == least]
         if mine:
             cell = min(mine, key=lambda c: (-c.budget, c.seed))
-            yield method, (cell, experiment.draws(cell))
+            draws = experiment.draws(cell)
+            if draws:  # else somebody took the file away
+                yield method, (cell, draws)
 
 
 def _ends(experiment: Experiment) -> list[Ends]:
