@@ -14,8 +14,8 @@ posterior is too wide, by 1.4 to 2.3 in its sds, and puts the two noises 1.3 and
 low: 3,000 calls are few for eight parameters, and C2ST tells it from the exact one (0.97). The good
 predictions do not show that, nor do four data sets: SBC over so few sees gross errors alone.
 
-    python examples/lynx_hare.py            about six minutes of one core
-    python examples/lynx_hare.py --quick    two minutes, fewer simulations, for a look
+    python examples/lynx_hare.py            about ten minutes of one core, by estimate
+    python examples/lynx_hare.py --quick    three minutes, fewer simulations, for a look
 
 Writes lynx_hare.json and lynx_hare.png beside itself (or into --out). Fits are kept in
 runs/lynx_hare as they come, and a run that was interrupted goes on there.

@@ -7,7 +7,7 @@ choice of an encoder. Each fit runs in a process of its own, forked after the im
 memory is told above what was there before. Stages are cumulative times of a profile that counts CPU
 time (functions of Python alone, so that it slows the fit by little).
 
-    python examples/benchmarks/abi_cost.py              about five minutes of one core
+    python examples/benchmarks/abi_cost.py              about ten minutes of one core
     python examples/benchmarks/abi_cost.py --minutes 2  and again, to go on
 
 Cells are kept in abi_cost.json as they come; abi_cost.md is the table.
