@@ -49,7 +49,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 }
 # Stage -> the function whose time it is, and the file that defines it.
 STAGES = {
-    "simulate": ("_sample", "round_steps.py"),
+    "propose, simulate": ("_sample", "round_steps.py"),
     "quantile network": ("_train", "round_steps.py"),
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_flow", "flow.py"),
@@ -143,6 +143,8 @@ def table(cells: dict[str, Any]) -> str:
         "|---" * len(heads) + "|",
     ]
     for factor, values in FACTORS.items():
+        if not any(f"{factor}={value}" in cells for value in values):
+            continue  # nothing to compare with the base yet
         ordered = [BASE[factor], *values]
         if not isinstance(BASE[factor], str):
             ordered.sort()
