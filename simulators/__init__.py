@@ -17,6 +17,7 @@ from .gaussian_linear_uniform import GaussianLinearUniform
 from .gaussian_mixture import GaussianMixture
 from .jansen_rit import JansenRit
 from .lotka_volterra import LotkaVolterra
+from .lynx_hare import LynxHare
 from .mg1 import MG1
 from .multimodal_gaussian import SLCP, MultimodalGaussian
 from .runner import simulate
@@ -35,6 +36,7 @@ __all__ = [
     "GaussianMixture",
     "JansenRit",
     "LotkaVolterra",
+    "LynxHare",
     "MultimodalGaussian",
     "Prior",
     "SeededSimulator",

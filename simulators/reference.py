@@ -64,6 +64,33 @@ def tempered_smc(
     return theta[generator.permutation(count)[:num_samples]]
 
 
+def resampled_and_moved(
+    propose: Callable[[np.random.Generator, int], tuple[Array, Array]],
+    log_density: Callable[[Array], Array],
+    num_samples: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Draw (num_samples, d) where a fair proposal is known: its weighted draws, moved on.
+
+    One step of the sampler above, from the proposal to the target at once, with its last sweeps.
+
+    Args:
+        propose: generator, n -> draws (n, d) and log target - log q (n,), up to one constant.
+        log_density: of the target, (n, d) -> (n,), up to a constant.
+        num_samples: draws wanted.
+        generator: the source of randomness.
+    """
+    draws, log_weights = propose(generator, _MIN_PARTICLES)
+    weights = _weights(np.where(np.isnan(log_weights), -np.inf, log_weights))
+    theta = draws[generator.choice(len(draws), size=num_samples, p=weights)]
+    everywhere = np.full(theta.shape[1], np.inf)
+    target = _Target(log_density, -everywhere, everywhere)
+    value = target(theta)
+    for _ in range(_FINAL_SWEEPS):
+        theta, value = _move(theta, value, 1.0, target, generator)
+    return theta
+
+
 class _Target:
     """The log density, -inf outside the box and wherever it is not a number."""
 

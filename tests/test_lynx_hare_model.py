@@ -76,3 +76,33 @@ def test_the_model_runs_through_the_runner_and_its_prior_is_positive(example: Mo
     assert example.model.parameter_names == example.PARAMETERS
     rates = simulators.sample_prior(example.model.prior, 20_000, 1)[:, [0, 2]].double().ravel()
     assert stats.kstest(rates, stats.truncnorm(-2.0, np.inf, 1.0, 0.5).cdf).pvalue > 1e-4
+
+
+def test_the_prior_has_the_density_of_its_draws(example: ModuleType) -> None:
+    prior = example.model.prior
+    theta = simulators.sample_prior(prior, 50, 2)
+    laws = [stats.truncnorm(-m / s, np.inf, m, s) for m, s in [(1, 0.5), (0.05, 0.05)] * 2]
+    laws += [stats.lognorm(1.0, scale=np.exp(c)) for c in (np.log(10), np.log(10), -1, -1)]
+    exact = sum(law.logpdf(theta[:, j].double().numpy()) for j, law in enumerate(laws))
+    assert prior.log_prob(theta).numpy() == pytest.approx(exact, abs=2e-4)
+    theta[0, 3] = -0.1
+    assert prior.log_prob(theta)[0] == -np.inf
+
+
+def test_the_exact_posterior_is_the_published_one() -> None:
+    """Means as Carpenter (2018) rounds them; 300 draws know a mean to 0.06 sd."""
+    task = simulators.LynxHare(steps_per_year=8)
+    draws = task.reference_posterior(task.observation, 300, seed=0)
+    error = (draws.mean(dim=0) - torch.tensor(PUBLISHED)) / draws.std(dim=0)
+    assert (error.abs() < 0.3).all(), error
+
+
+def test_rates_beyond_the_solver_are_failures_with_a_reason() -> None:
+    task = simulators.LynxHare(steps_per_year=1)
+    theta = torch.tensor([[9.0, 9.0, 9.0, 9.0, 900.0, 900.0, 0.1, 0.1]])
+    x = task(theta, seed=0)
+    assert not torch.isfinite(x).all()
+    assert "outrun 1 steps a year" in (task.failure_reason(theta[0], x[0]) or "")
+    assert task.log_likelihood(theta.double().numpy(), task.observation)[0] == -np.inf
+    with pytest.raises(ValueError, match="`steps_per_year` must be at least 1; got 0"):
+        simulators.LynxHare(steps_per_year=0)

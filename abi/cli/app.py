@@ -13,6 +13,7 @@ from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
 from .report.command import report_command
+from .reproduce.command import reproduce_command
 from .simulate import simulate_command
 from .validate import validate_command
 
@@ -75,6 +76,23 @@ app.command(
         ("the verdict for a program", "abi report runs/mine validation.json --json"),
     ),
 )(report_command)
+app.command(
+    "reproduce",
+    epilog=examples(
+        (
+            "Table 1 of the ABI paper, tested, in minutes",
+            "abi reproduce intractable-prior --quick",
+        ),
+        (
+            "the queue in full by three methods, an hour of it",
+            "abi reproduce mg1 --methods abi,snpe,snle --minutes 60 --out runs/full",
+        ),
+        (
+            "how far it is from the exact posterior at three data sets nobody chose",
+            "abi reproduce multimodal --methods abi --observations 1,2,3 --seeds 0",
+        ),
+    ),
+)(reproduce_command)
 app.command(
     "benchmark",
     epilog=examples(

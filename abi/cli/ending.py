@@ -16,7 +16,7 @@ EXIT_STATUS: Mapping[int, str] = {
     1: "done, and the answer is no: a test rejects (validate), something is wrong (doctor)",
     2: "a mistake in what was asked; one line says which",
     3: "something broke; the traceback says where",
-    130: "interrupted by Ctrl-C; fit, simulate and benchmark say how to go on",
+    130: "interrupted by Ctrl-C; fit, simulate, reproduce and benchmark say how to go on",
 }
 """What the exit status of every command means."""
 

@@ -20,18 +20,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from accuracy_results import Cell, Results, write_table
+from accuracy_results import Results, write_table
 from torch import Tensor
 
 import abi
-from abi import baselines, metrics
-from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons, sample_prior
-from simulators.random import child_seed
+from abi import baselines
+from abi.cli.reproduce.cells import Cell
+from abi.cli.reproduce.scores import distances, extreme_moments
+from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
+from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
 
 HERE = Path(__file__).parent
 SEED = 2025
@@ -116,22 +118,12 @@ AMORTISED = ("snpe_1", "snle_1")
 def observations(model: str) -> Tensor:
     """The five observations of a model, (5, p)."""
     task = MODELS[model]
-    theta = sample_prior(task.prior, NUM_OBSERVATIONS, seed=child_seed(SEED, 0))
-    x: Tensor = task(theta, seed=child_seed(SEED, 1))
-    return x
+    return drawn_observations(task.prior, task, NUM_OBSERVATIONS, SEED)
 
 
 def measure(samples: Tensor, exact: Tensor) -> dict[str, float]:
     """The distances of the table."""
-    return {
-        "w1": metrics.wasserstein(samples, exact),
-        "normalised_w1": metrics.normalised_wasserstein(samples, exact),
-        "c2st": metrics.c2st(samples, exact, seed=SEED),
-        "c2st_rf": metrics.c2st(samples, exact, classifier="rf", seed=SEED),
-        "largest_mean_bias": float(metrics.mean_bias(samples, exact).abs().max()),
-        "smallest_sd_ratio": float(metrics.sd_ratio(samples, exact).min()),
-        "largest_sd_ratio": float(metrics.sd_ratio(samples, exact).max()),
-    }
+    return distances(samples, exact) | extreme_moments(samples, exact)
 
 
 def exact_draws(model: str, x_o: Tensor, seed: int) -> Tensor:
@@ -140,60 +132,30 @@ def exact_draws(model: str, x_o: Tensor, seed: int) -> Tensor:
     return draws
 
 
-def run(cell: Cell, group: list[Cell]) -> Iterator[Cell]:
-    """Fit one cell, or all of a group that shares one fit, and measure."""
-    all_x = observations(cell.model)
-    started = time.process_time()
-    try:
-        posterior = None
-        if cell.method != "floor":
-            x_o = all_x[cell.observation]
-            posterior = METHODS[cell.method](cell.model, x_o, cell.budget, cell.seed)
-    except Exception as error:  # the table tells which methods cannot
-        for member in group:
-            yield member.failed(error)
-        return
-    fit_seconds = time.process_time() - started
-    for member in group:
-        x_o = all_x[member.observation]
-        try:
-            started = time.process_time()
-            if posterior is None:
-                samples = exact_draws(member.model, x_o, seed=1)
-            else:
-                read = posterior.at(x_o) if member.method in AMORTISED else posterior
-                samples = read.sample((DRAWS,), seed=member.seed)
-            draw_seconds = time.process_time() - started
-            scores = measure(samples, exact_draws(member.model, x_o, seed=0))
-        except Exception as error:
-            yield member.failed(error)
-            continue
-        yield member.done(
-            scores,
-            calls=getattr(posterior, "num_simulations", 0),
-            fit_seconds=round(fit_seconds, 1),
-            draw_seconds=round(draw_seconds, 1),
-            details=getattr(posterior, "details", {}),
-        )
+def fitted(cell: Cell, x_o: Tensor) -> Any:
+    """The posterior of a cell's method."""
+    if cell.method == FLOOR:
+        return ExactPosterior(lambda num_samples: exact_draws(cell.model, x_o, seed=1))
+    return METHODS[cell.method](cell.model, x_o, cell.budget, cell.seed)
+
+
+def judged(cell: Cell, x_o: Tensor, samples: Tensor) -> dict[str, float]:
+    """The scores of a cell's draws."""
+    return measure(samples, exact_draws(cell.model, x_o, seed=0))
+
+
+STUDY = Study(observations, fitted, judged, lambda cell: cell.method in AMORTISED, DRAWS)
 
 
 def plan(arguments: argparse.Namespace) -> list[Cell]:
     """Every cell asked for, floors first, then in an order that is balanced when cut."""
-    cells = [
-        Cell(model, k, 0, "floor", 0) for k in arguments.observations for model in arguments.models
-    ]
-    depth = max(len(arguments.budgets or BUDGETS[model]) for model in arguments.models)
-    for seed in arguments.seeds:
-        for k in arguments.observations:
-            for place in range(depth):
-                for model in arguments.models:
-                    budgets = arguments.budgets or BUDGETS[model]
-                    if place < len(budgets):
-                        cells += [
-                            Cell(model, k, seed, method, budgets[place])
-                            for method in arguments.methods
-                        ]
-    return cells
+    return planned(
+        arguments.models,
+        lambda model: arguments.methods,
+        lambda model: arguments.budgets or BUDGETS[model],
+        arguments.observations,
+        arguments.seeds,
+    )
 
 
 def parse() -> argparse.Namespace:
@@ -218,12 +180,10 @@ def main() -> None:
     for cell in cells:
         if results.has(cell) or time.monotonic() > stop:
             continue
-        group = [cell]
-        if cell.method in AMORTISED:
-            group = [c for c in cells if c.shares_fit_with(cell) and not results.has(c)]
-        for finished in run(cell, group):
-            results.add(finished)
-            print(finished.line(), flush=True)
+        waiting = [c for c in cells if not results.has(c)]
+        for finished in STUDY.work(STUDY.group(cell, waiting)):
+            results.add(finished.cell)
+            print(finished.cell.line(), flush=True)
     write_table(results, arguments.out.with_suffix(".md"))
 
 

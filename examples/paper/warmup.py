@@ -25,14 +25,15 @@ import torch
 from scipy.stats import norm
 
 import abi
+from abi.cli.reproduce.methods import warmup_config
+from abi.cli.reproduce.reproductions import WARMUP_PROPOSALS as PROPOSALS
+from abi.cli.reproduce.reproductions import WARMUP_RETRIES as RETRIES
+from abi.cli.reproduce.reproductions import WARMUP_TOLERANCES as TOLERANCES
 from abi.generators.mixture import MixtureModel
 from abi.kernel import FixedKernel
 from abi.storage import load_state
 from simulators import GaussianLinear
 
-TOLERANCES = (2.0, 0.7, 0.3, 0.01, 0.005, 0.003, 0.001, 0.001, 0.001)
-PROPOSALS = 10_000  # N
-RETRIES = 1_000_000  # R
 CALLS_PER_ROUND = PROPOSALS * RETRIES
 X_O = 6.24
 CLOSE = 1e-3
@@ -42,13 +43,7 @@ HERE = Path(__file__).parent
 def fit_rounds(folder: Path) -> tuple[abi.ABIPosterior, list[tuple[float, float]]]:
     """The fit, and the moments of the generator after each round."""
     task = GaussianLinear.warmup()
-    config = abi.ABIConfig.paper(
-        tolerances=TOLERANCES,
-        pairs_per_round=PROPOSALS,
-        max_retries=RETRIES,
-        generator="mixture",
-        max_components=1,
-    )
+    config = warmup_config()
     distance = FixedKernel(lambda x: (x[:, 0] - X_O).abs())
     posterior = abi.fit(
         task.prior,

@@ -1,0 +1,153 @@
+"""How each method is asked for a posterior: ABI, ABI as published, and every baseline."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from simulators.custom import parameters_of
+
+from ... import baselines, sampler
+from ...config import ABIConfig
+from ...kernel import FixedKernel
+from ...posterior import ABIPosterior
+from ...storage import load_state
+from .reproductions import WARMUP_PROPOSALS, WARMUP_RETRIES, WARMUP_TOLERANCES, Reproduction
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A method at one model.
+
+    Attributes:
+        fit: (x_o, budget, seed) -> a posterior.
+        settings: what it is given besides, as JSON has it: other settings make another cell.
+        amortised: whether one fit serves every observation.
+    """
+
+    fit: Callable[[Tensor, int, int], Any]
+    settings: dict[str, Any]
+    amortised: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class RoundByRound:
+    """A posterior of ABI with the draws of its model after each round."""
+
+    posterior: ABIPosterior
+    by_round: tuple[Tensor, ...]
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_simulations(self) -> int:
+        """Simulator calls really made."""
+        return self.posterior.num_simulations
+
+    def sample(self, sample_shape: Sequence[int], *, seed: int = 0) -> Tensor:
+        """Draw (*sample_shape, d)."""
+        return self.posterior.sample(sample_shape, seed=seed)
+
+
+def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
+    """Every method by its name.
+
+    ``abi_paper`` is the published algorithm. A baseline that takes ``num_rounds`` runs those of the
+    paper; under its name with ``_1`` it runs one, which is amortised.
+    """
+    found = {"abi": _abi(problem, num_samples), "abi_paper": _abi_paper(problem, num_samples)}
+    known: Any = baselines.METHODS
+    for name, function in known.items():
+        found[name] = _baseline(problem, name, function)
+        if "num_rounds" in parameters_of(function):
+            found[f"{name}_1"] = _baseline(problem, name, function, num_rounds=1)
+    return found
+
+
+def _abi(problem: Reproduction, num_samples: int) -> Method:
+    config = ABIConfig()
+    fit = partial(_fit_abi, problem, num_samples, {"config": config})
+    return Method(fit, {"config": config.to_dict()})
+
+
+def _abi_paper(problem: Reproduction, num_samples: int) -> Method:
+    if problem.name == "gaussian":
+        return _warmup(problem, num_samples)
+    config = ABIConfig.paper()
+    asked = {"config": config, "num_rounds": problem.rounds}
+    fit = partial(_fit_abi, problem, num_samples, asked)
+    return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})
+
+
+def warmup_config() -> ABIConfig:
+    """The constants of Appendix C.1: Gaussian proposals by their moments, given tolerances."""
+    return ABIConfig.paper(
+        tolerances=WARMUP_TOLERANCES,
+        pairs_per_round=WARMUP_PROPOSALS,
+        max_retries=WARMUP_RETRIES,
+        generator="mixture",
+        max_components=1,
+    )
+
+
+def _warmup(problem: Reproduction, num_samples: int) -> Method:
+    config, rounds = warmup_config(), len(WARMUP_TOLERANCES)
+    calls = rounds * WARMUP_PROPOSALS * WARMUP_RETRIES  # as many as it takes
+    asked = {"config": config, "num_rounds": rounds}
+
+    def fit(x_o: Tensor, budget: int, seed: int) -> RoundByRound:
+        known = asked | {"distance": lambda x: (x - x_o).abs().sum(dim=1)}
+        return _fit_abi(problem, num_samples, known, x_o, calls, seed)
+
+    return Method(fit, {"config": config.to_dict(), "num_rounds": rounds, "distance": "|x - x_o|"})
+
+
+def _fit_abi(
+    problem: Reproduction,
+    num_samples: int,
+    asked: dict[str, Any],
+    x_o: Tensor,
+    budget: int,
+    seed: int,
+) -> RoundByRound:
+    task = problem.task
+    distance = asked.get("distance")
+    fixed = None if distance is None else FixedKernel(distance)
+    with tempfile.TemporaryDirectory() as folder:
+        posterior = sampler.fit(
+            task.prior, task, x_o, num_simulations=budget, seed=seed, run_dir=folder,
+            progress=False, **asked,
+        )  # fmt: skip
+        states = [
+            load_state(path, posterior.x_o, posterior.config, fixed, None)
+            for path in sorted(Path(folder).glob("round_*.safetensors"))
+        ]
+    by_round = tuple(state.model.sample(num_samples, seed) for state in states)
+    rounds = [
+        record.to_dict() | {"network": None, "generator": None} for record in states[-1].records
+    ]
+    return RoundByRound(posterior, by_round, {"rounds": rounds})
+
+
+def _baseline(
+    problem: Reproduction, name: str, function: Callable[..., Any], num_rounds: int | None = None
+) -> Method:
+    offered = parameters_of(function)
+    wanted: dict[str, Any] = {
+        "encoder": problem.encoder,
+        "num_rounds": num_rounds or problem.rounds,
+    }
+    if name == "wabc":
+        wanted["order"] = 2.0  # the paper's rival is the 2-Wasserstein distance
+    settings = {key: value for key, value in wanted.items() if key in offered}
+
+    def fit(x_o: Tensor, budget: int, seed: int) -> Any:
+        task = problem.task
+        return function(task.prior, task, x_o, num_simulations=budget, seed=seed, **settings)
+
+    return Method(fit, settings, amortised=settings.get("num_rounds") == 1)

@@ -1,0 +1,249 @@
+"""What an experiment says: JSON for programs, tables as Markdown, the paper's numbers beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .cells import Cell
+from .experiment import Experiment
+from .study import FLOOR
+from .tables import Floors, average, failed_row, mean, ranked, row
+
+_EXACT = {
+    "w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)",
+    "mmd_squared": "MMD²",
+}  # fmt: skip
+_EXCESS = ("w1", "normalised_w1")
+_TRUTH = {
+    "truth_inside": "truth in 90%", "mean_error": "mean error", "spread": "spread",
+    "predicted_inside": "x_o in 90%",
+}  # fmt: skip
+_PRINTED = {"w1": "W1", "mmd_squared": "MMD² (MMD)", "correlation_bias": "correlations"}
+_CAPTION = """\
+nW1: parameters in exact sds. Excess: less the floor, the same metric between two independent
+samples of the exact posterior. C2ST by a network and by a forest, 0.5 being chance. +- is half of a
+95% interval over observations, or over seeds where there is one observation. Calls include those
+that failed; CPU seconds are of a fit and of its draws.
+"""
+_CAPTION_TRUTH = """\
+No exact posterior is known. Truth in 90%: share of the true parameters inside the central 90% of
+their draws. Mean error: the largest distance of a mean to the truth, and spread: the mean sd, both
+in prior sds. x_o in 90%: share of the values of x_o inside the central 90% of the predicted ones.
+"""
+
+
+def summary(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> dict[str, Any]:
+    """Everything as JSON has it."""
+    problem = experiment.problem
+    floors = _floors(cells)
+    return {
+        "format": "abi_reproduce",
+        "version": 1,
+        "name": problem.name,
+        "title": problem.title,
+        "source": problem.source,
+        "note": problem.note,
+        "quick": quick,
+        "parameters": list(problem.task.parameter_names),
+        "context": dict(experiment.folder.context),
+        "cpu_seconds": round(sum(_seconds(cell) for cell in cells), 1),
+        "rows": [
+            _row_values(method, budget, mine, floors)
+            for method, budget, mine in _by_method(cells, floors)
+        ],
+        "published": {name: dict(values) for name, values in problem.published.items()},
+        "published_posterior": {k: list(v) for k, v in problem.published_posterior.items()},
+        "compatible": dict(problem.compatible),
+        "settings": {c.method: experiment.settings(c) for c in cells if c.method != FLOOR},
+        "cells": [asdict(cell) for cell in cells],
+    }
+
+
+def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
+    """The tables."""
+    problem = experiment.problem
+    floors = _floors(cells)
+    size = "Quick setting." if quick else "Full setting."
+    parts = [
+        f"# {problem.title}\n",
+        f"{problem.source[0].upper()}{problem.source[1:]}. {size} {problem.note}\n",
+    ]
+    for budget in sorted({c.budget for c in cells if c.method != FLOOR}):
+        here = [c for c in cells if c.budget == budget and c.method != FLOOR]
+        parts.append(f"## {budget:,} calls\n")
+        parts += _main_table(problem.has_exact, here, floors)
+        if problem.has_exact:
+            parts += _moments_table(problem.task.parameter_names, here, floors)
+        if problem.published:
+            parts += _printed_table(problem.published, problem.task.theta_dim, here, floors)
+    if problem.published_posterior and floors:
+        parts += _posterior_table(experiment, list(floors.values()))
+    if problem.compatible:
+        parts += _compatibility(problem.compatible, cells)
+    return "\n".join(parts)
+
+
+def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[str]:
+    shown = _EXACT if has_exact else _TRUTH
+    heads = ["method", "cells"]
+    for name, label in shown.items():
+        heads += [label, f"{label} excess"] if name in _EXCESS else [label]
+    heads += ["calls", "fit s", "draw s"]
+    lines = [row(heads), "|---" * len(heads) + "|"]
+    used = _used(cells, floors)
+    if used:
+        lines.append(row(["floor", str(len(used)), *_scores(used, shown, None), "", "", ""]))
+    for method in ranked(cells, "normalised_w1" if has_exact else "mean_error", floors):
+        mine = [c for c in cells if c.method == method]
+        good = [c for c in mine if not c.error]
+        if not good:
+            lines.append(failed_row(method, mine, len(heads)))
+            continue
+        count = f"{len(good)}" + (f" of {len(mine)}" if len(good) < len(mine) else "")
+        cost = [
+            f"{max(c.calls for c in good):,}",
+            f"{average([c.fit_seconds for c in good]):.0f}",
+            f"{average([c.draw_seconds for c in good]):.1f}",
+        ]
+        lines.append(row([method, count, *_scores(good, shown, floors), *cost]))
+    return [*lines, "", _CAPTION if has_exact else _CAPTION_TRUTH]
+
+
+def _scores(cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | None) -> list[str]:
+    """The entries of a row; the floor's own has no excess."""
+    entries = []
+    for name in shown:
+        if any(name not in c.scores for c in cells):
+            entries.append("")
+            continue
+        entries.append(str(mean(cells, name)))
+        if name in _EXCESS:
+            entries.append("" if floors is None else str(mean(cells, name, floors)))
+    return entries
+
+
+def _moments_table(names: Sequence[str], cells: Sequence[Cell], floors: Floors) -> list[str]:
+    """Errors of means, in exact sds, and ratios of sds, a column a parameter."""
+    heads = ["method", *(f"{name}: mean off by, sd ratio" for name in names)]
+    lines = [row(heads), "|---" * len(heads) + "|"]
+    good = [c for c in cells if not c.error]
+    groups = {"floor": _used(cells, floors)} if floors else {}
+    groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "normalised_w1", floors)}
+    for method, mine in groups.items():
+        entries = [
+            f"{mean(mine, f'mean_bias_{j}').value:+.2f}, {mean(mine, f'sd_ratio_{j}').value:.2f}"
+            for j in range(1, len(names) + 1)
+        ]
+        lines.append(row([method, *entries]))
+    return [*lines, ""]
+
+
+def _printed_table(
+    published: Mapping[str, Mapping[str, float]], theta_dim: int, cells: Sequence[Cell],
+    floors: Floors,
+) -> list[str]:  # fmt: skip
+    """Ours, and in brackets the paper's."""
+    names = ["w1", "mmd_squared", *(f"mean_difference_{j}" for j in range(1, theta_dim + 1))]
+    names.append("correlation_bias")
+    labels = [_PRINTED.get(name, f"mean {name.rsplit('_', 1)[-1]}") for name in names]
+    lines = ["Ours, and in brackets what the paper prints (its means and correlations by absolute "
+             "differences, in the units of theta; its ABI is `abi_paper` here):\n"]  # fmt: skip
+    lines += [row(["method", *labels]), "|---" * (1 + len(labels)) + "|"]
+    good = [c for c in cells if not c.error]
+    groups = {"floor": _used(cells, floors)} if floors else {}
+    groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "w1", floors)}
+    for method, mine in groups.items():
+        theirs = published.get(method, {})
+        entries = [
+            f"{mean(mine, name).value:.3f}" + (f" ({theirs[name]:g})" if name in theirs else "")
+            for name in names
+        ]
+        lines.append(row([method, *entries]))
+    missing = [name for name in published if name not in groups]
+    if missing:
+        lines.append(f"\nIn the paper and not run here: {', '.join(missing)}.")
+    return [*lines, ""]
+
+
+def _posterior_table(experiment: Experiment, floors: Sequence[Cell]) -> list[str]:
+    """The exact posterior of the paper's own observation beside what is printed of it."""
+    here = [c for c in floors if c.observation == 0]
+    exact = experiment.exact(0)
+    if not here or exact is None:
+        return []
+    names = experiment.problem.task.parameter_names
+    values = {"mean": exact.mean(dim=0), "sd": exact.std(dim=0), "variance": exact.var(dim=0)}
+    lines = ["## The exact posterior\n", row(["", *names]), "|---" * (1 + len(names)) + "|"]
+    for name, printed in experiment.problem.published_posterior.items():
+        ours = f"{name} of {len(exact):,} draws"
+        lines.append(row([ours, *(f"{float(v):.3f}" for v in values[name])]))
+        lines.append(row([f"{name}, printed", *(f"{v:g}" for v in printed)]))
+    return [*lines, ""]
+
+
+def _compatibility(compatible: Mapping[str, str], cells: Sequence[Cell]) -> list[str]:
+    """Table 1, tested: does a method run with a prior that has no density?"""
+    lines = [
+        "## Without a prior density\n",
+        row(["method", "Table 1 says", "here"]),
+        "|---|---|---|",
+    ]
+    methods = dict.fromkeys(c.method for c in cells if c.method != FLOOR)
+    for method in methods:
+        mine = [c for c in cells if c.method == method]
+        lines.append(row([method, compatible.get(method, ""), verdict(mine)]))
+    return [*lines, ""]
+
+
+def verdict(cells: Sequence[Cell]) -> str:
+    """What a method did: ran, refused, or broke."""
+    errors = [c for c in cells if c.error]
+    if not errors:
+        return "runs"
+    first = errors[0]
+    reason = first.error.split(": ", 1)[1].split(". ")[0]
+    return f"refuses: {reason}" if first.refused else f"breaks: {first.error}"
+
+
+def _row_values(method: str, budget: int, cells: Sequence[Cell], floors: Floors) -> dict[str, Any]:
+    """One line of the tables for programs: every score with interval, floor and excess."""
+    good = [c for c in cells if not c.error]
+    scores = {}
+    for name in good[0].scores if good else ():
+        value, half = mean(good, name)
+        scores[name] = {"value": value, "half_interval": half}
+        if floors and method != FLOOR:
+            scores[name]["floor"] = mean(_used(good, floors), name).value
+    return {
+        "method": method,
+        "budget": budget,
+        "cells": len(good),
+        "verdict": verdict(cells),
+        "scores": scores,
+        "calls": max((c.calls for c in good), default=0),
+        "fit_seconds": average([c.fit_seconds for c in good]) if good else None,
+        "draw_seconds": average([c.draw_seconds for c in good]) if good else None,
+    }
+
+
+def _by_method(cells: Sequence[Cell], floors: Floors) -> list[tuple[str, int, list[Cell]]]:
+    found: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.method, cell.budget), []).append(cell)
+    return [(method, budget, mine) for (method, budget), mine in found.items()]
+
+
+def _floors(cells: Sequence[Cell]) -> dict[tuple[str, int], Cell]:
+    return {(c.model, c.observation): c for c in cells if c.method == FLOOR and not c.error}
+
+
+def _used(cells: Sequence[Cell], floors: Floors) -> list[Cell]:
+    """The floors of the observations of some cells."""
+    wanted = sorted({(c.model, c.observation) for c in cells})
+    return [floors[key] for key in wanted if key in floors]
+
+
+def _seconds(cell: Cell) -> float:
+    return cell.fit_seconds + cell.draw_seconds

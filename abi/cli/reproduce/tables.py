@@ -1,0 +1,76 @@
+"""Means over cells with intervals, less the floor of their observation, as text for tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .cells import Cell
+
+Floors = Mapping[tuple[str, int], Cell]
+"""(model, observation) -> the cell of the floor."""
+
+
+class Mean(NamedTuple):
+    """A mean over cells; ``half`` of a 95% t interval, None of a single value."""
+
+    value: float
+    half: float | None
+
+    def __str__(self) -> str:
+        """As it stands in a table."""
+        return f"{self.value:.3f}" + ("" if self.half is None else f" +- {self.half:.3f}")
+
+
+def mean(cells: Sequence[Cell], name: str, floors: Floors | None = None) -> Mean:
+    """The mean of a score; less the floors if given.
+
+    The interval is over the observations' means, or over seeds where there is one observation.
+    """
+    groups = list(_values(cells, name, floors).values())
+    centre = average([value for group in groups for value in group])
+    units = groups[0] if len(groups) == 1 else [average(group) for group in groups]
+    if len(units) < 2:
+        return Mean(centre, None)
+    from scipy.stats import t
+
+    middle = average(units)
+    spread = math.sqrt(sum((unit - middle) ** 2 for unit in units) / (len(units) - 1))
+    return Mean(centre, float(t.ppf(0.975, len(units) - 1)) * spread / math.sqrt(len(units)))
+
+
+def ranked(cells: Sequence[Cell], name: str, floors: Floors) -> list[str]:
+    """The methods of the cells, those with the least excess of a score first."""
+
+    def rank(method: str) -> tuple[float, str]:
+        good = [c for c in cells if c.method == method and name in c.scores]
+        return (mean(good, name, floors).value if good else math.inf, method)
+
+    return sorted({c.method for c in cells}, key=rank)
+
+
+def row(entries: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(entries) + " |"
+
+
+def failed_row(method: str, cells: Sequence[Cell], columns: int) -> str:
+    """The row of a method of which no cell succeeded: how many, and why, in a sentence each."""
+    reasons = "; ".join(sorted({c.error.split(". ")[0] for c in cells}))
+    return f"| {method} | 0 of {len(cells)} | {reasons} |" + " |" * (columns - 3)
+
+
+def average(values: Sequence[float]) -> float:
+    """The mean of at least one value."""
+    return sum(values) / len(values)
+
+
+def _values(cells: Sequence[Cell], name: str, floors: Floors | None) -> dict[int, list[float]]:
+    """Values by observation, less the floors if given."""
+    found: dict[int, list[float]] = {}
+    for cell in cells:
+        floor = floors.get((cell.model, cell.observation)) if floors is not None else None
+        less = floor.scores[name] if floor is not None else 0.0
+        found.setdefault(cell.observation, []).append(cell.scores[name] - less)
+    return found
