@@ -11,7 +11,9 @@ torch.Size([5, 100, 3])
 """
 
 from .catalogue import FAILURES, find_failure
+from .edm import DiffusionTraining
 from .nptbench_families import DIMENSIONS, NPTBENCH, nptbench
+from .spiral import spiral
 from .task import Failure, Law, Task
 from .tree_law import tree
 from .turned_boundary import LinearScore, bivariate
@@ -20,6 +22,7 @@ __all__ = [
     "DIMENSIONS",
     "FAILURES",
     "NPTBENCH",
+    "DiffusionTraining",
     "Failure",
     "Law",
     "LinearScore",
@@ -27,5 +30,6 @@ __all__ = [
     "bivariate",
     "find_failure",
     "nptbench",
+    "spiral",
     "tree",
 ]

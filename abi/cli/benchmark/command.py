@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +16,30 @@ from ..ending import Json, print_json, resumable
 if TYPE_CHECKING:
     from .experiment import Experiment, Part
 
-EXPERIMENTS: Mapping[str, str] = {
-    "nptbench": "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
-    "blind-prior": "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
-    "tree": "draws a little beside a thin tree (CoLT, Figure 1)",
-    "conformal": "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
+EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
+    "nptbench": (
+        "nptbench",
+        "power_curves",
+        "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
+    ),
+    "blind-prior": (
+        "blind_prior",
+        "blind_prior",
+        "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
+    ),
+    "tree": ("tree", "tree_curves", "draws a little beside a thin tree (CoLT, Figure 1)"),
+    "diffusion": (
+        "diffusion",
+        "diffusion_steps",
+        "a diffusion model that stops too early (CoLT, Figures 4 and 7)",
+    ),
+    "conformal": (
+        "conformal",
+        "conformal",
+        "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
+    ),
 }
-"""Name -> what it shows, and the paper's place."""
+"""Name -> module, its function of ``quick``, what the experiment shows and the paper's place."""
 
 
 def _names(incomplete: str) -> list[str]:
@@ -32,7 +50,7 @@ def benchmark_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
+            help="; ".join(f"{name}: {what}" for name, (_, _, what) in EXPERIMENTS.items()),
             autocompletion=_names,
         ),
     ],
@@ -90,23 +108,13 @@ def benchmark_command(
 
 def _load(name: str) -> Callable[[bool], Experiment]:
     """The function that sets the experiment up; its imports are those of `validation`."""
-    if name == "nptbench":
-        from .nptbench import power_curves
-
-        return power_curves
-    if name == "blind-prior":
-        from .blind_prior import blind_prior
-
-        return blind_prior
-    if name == "tree":
-        from .tree import tree_curves
-
-        return tree_curves
-    if name == "conformal":
-        from .conformal import conformal
-
-        return conformal
-    raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
+    if name not in EXPERIMENTS:
+        raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
+    module, function, _ = EXPERIMENTS[name]
+    found: Callable[[bool], Experiment] = getattr(
+        import_module(f".{module}", __package__), function
+    )
+    return found
 
 
 def _chosen(

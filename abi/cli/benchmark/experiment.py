@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from validation.perturbations import Failure
@@ -23,7 +24,9 @@ class Part:
 
     label: str
     """What ``--part`` calls it."""
-    failure: Failure
+    failure: Failure | Callable[[Path, bool], Failure]
+    """Itself; or a function that trains a network for it, given the folder that keeps the network
+    and whether to show progress."""
     tests: Mapping[str, Any]
     """Name -> trial, see :func:`validation.power`."""
     strengths: tuple[float, ...]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from validation import PowerRate, PowerStudy, power
+from validation.perturbations import Failure
 
 from .experiment import Experiment, Part, Published
 
@@ -15,9 +16,10 @@ Result = tuple[Part, PowerStudy]
 
 def run_part(part: Part, *, seed: int, workers: int, cells: Path, progress: bool) -> Result:
     """The part's study, from the cells that are kept and those that are missing."""
+    failure = part.failure
     study = power(
         part.tests,
-        part.failure,
+        failure if isinstance(failure, Failure) else failure(cells, progress),
         part.strengths,
         num_pairs=part.num_pairs,
         repetitions=part.repetitions,
