@@ -33,7 +33,7 @@ from simulators.random import child_seed, torch_generator
 
 from ..classifiers import feature_scaling
 from ..posteriors import progress_bar
-from .kept_network import kept_network
+from .kept import kept_network
 
 _SIGMA_DATA = 0.5
 _SIGMA_MAX, _SIGMA_MIN, _RHO = 80.0, 0.002, 7.0

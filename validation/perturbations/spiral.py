@@ -29,7 +29,7 @@ from torch import Tensor
 from simulators.random import child_seed, torch_generator
 
 from .edm import DiffusionLaw, DiffusionTraining, fit_denoiser, noise_levels
-from .kept_network import name_with_settings
+from .kept import name_with_settings
 from .task import Failure, Law
 
 _NUM_STEPS = 20

@@ -36,10 +36,16 @@ EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
     "conformal": (
         "conformal",
         "conformal",
-        "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
+        "trained, weak and moved classifiers (conformal C2ST, Figures 1, 2, 3 and 5)",
     ),
 }
 """Name -> module, its function of ``quick``, what the experiment shows and the paper's place."""
+
+
+_IMAGES = (
+    "a folder with CIFAR-10's data_batch_*.bin (archive cifar-10-binary.tar.gz) and torchvision's "
+    "inception_v3_google-*.pth"
+)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -68,6 +74,10 @@ def benchmark_command(
         list[str] | None,
         typer.Option(help="Only the tests whose name holds this; repeat for several."),
     ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder with CIFAR-10's binary files and Inception-v3's weights."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     repetitions: Annotated[
@@ -86,15 +96,13 @@ def benchmark_command(
     """
     experiment = _load(name)(quick)
     parts = _chosen(experiment, part, test)
-    parts = [_resized(one, repetitions, num_seeds) for one in parts]
+    parts = [_resized(one, repetitions, num_seeds) for one in _possible(parts, images)]
+    from .experiment import Place
     from .results import markdown, run_part, summary
 
-    cells = out / f"{name}_cells"
+    place = Place(out / f"{name}_cells", images, progress)
     with resumable():
-        results = [
-            run_part(one, seed=seed, workers=workers, cells=cells, progress=progress)
-            for one in parts
-        ]
+        results = [run_part(one, place, seed=seed, workers=workers) for one in parts]
     values = summary(name, experiment, results, quick, seed)
     (out / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n")
     (out / f"{name}.md").write_text(markdown(values))
@@ -137,6 +145,16 @@ def _chosen(
         known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
         raise ValueError(f"`--test` must be in one of these names: {known}.")
     return [part for part in kept if part.tests]
+
+
+def _possible(parts: list[Part], images: Path | None) -> list[Part]:
+    """The parts that can be run; those that need images are left out where none are given."""
+    without = [part for part in parts if images is not None or not part.needs_images]
+    if not without:
+        raise ValueError(f"`--images` must be given for this part: {_IMAGES}.")
+    if len(without) < len(parts):
+        typer.secho(f"images left out: give --images, {_IMAGES}", err=True)
+    return without
 
 
 def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
 from validation.perturbations import DiffusionTraining, Failure, spiral
 
-from .experiment import Experiment, Part
+from .experiment import Experiment, Part, Place
 
 
 def diffusion_steps(quick: bool) -> Experiment:
@@ -20,8 +19,8 @@ def diffusion_steps(quick: bool) -> Experiment:
         else DiffusionTraining(hidden=(256, 256, 256), learning_rate=1e-4, steps=50_000)
     )
 
-    def failure(folder: Path, progress: bool) -> Failure:
-        return spiral(training, folder=folder, progress=progress)
+    def failure(place: Place) -> Failure:
+        return spiral(training, folder=place.cells, progress=place.progress)
 
     part = Part(
         "spiral",

@@ -18,15 +18,25 @@ class Published(NamedTuple):
     """Over its seeds; 0 where it gives none."""
 
 
+class Place(NamedTuple):
+    """Where an experiment runs."""
+
+    cells: Path
+    """The folder that keeps cells, and the networks of failures that have one."""
+    images: Path | None
+    """CIFAR-10's binary files and Inception-v3's weights."""
+    progress: bool
+    """Whether to show progress."""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One failure, some tests, some strengths: a panel of a figure, or columns of a table."""
 
     label: str
     """What ``--part`` calls it."""
-    failure: Failure | Callable[[Path, bool], Failure]
-    """Itself; or a function that trains a network for it, given the folder that keeps the network
-    and whether to show progress."""
+    failure: Failure | Callable[[Place], Failure]
+    """Itself; or a function that makes it where the experiment runs, networks and all."""
     tests: Mapping[str, Any]
     """Name -> trial, see :func:`validation.power`."""
     strengths: tuple[float, ...]
@@ -36,6 +46,8 @@ class Part:
     num_seeds: int
     published: Mapping[tuple[str, float], Published] = field(default_factory=dict)
     """(test, strength) -> what the paper has in print."""
+    needs_images: bool = False
+    """Whether it can only be run with ``--images``."""
 
 
 @dataclass(frozen=True, eq=False)
