@@ -36,7 +36,7 @@ def kept_tensors(path: Path | None, compute: Callable[[], dict[str, Tensor]]) ->
 
     Args:
         path: safetensors, named after all that the tensors depend on; not kept when None.
-        compute: makes them, and is run on one thread.
+        compute: makes them.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save
@@ -46,8 +46,7 @@ def kept_tensors(path: Path | None, compute: Callable[[], dict[str, Tensor]]) ->
             return load_file(path)
         except (FileNotFoundError, SafetensorError):
             path.parent.mkdir(parents=True, exist_ok=True)
-    with one_thread():
-        tensors = compute()
+    tensors = compute()
     if path is not None:
         with whole_file(path) as file:
             file.write(save(tensors))
@@ -62,14 +61,15 @@ def kept_network(
     Args:
         path: as in :func:`kept_tensors`.
         build: makes the network; its initial weights come from the global stream at ``seed``.
-        fit: trains it in place.
+        fit: trains it in place, on one thread.
         seed: of the initial weights.
     """
     with isolated_rng(seed):
         network = build()
 
     def trained() -> dict[str, Tensor]:
-        fit(network)
+        with one_thread():
+            fit(network)
         return network.state_dict()
 
     network.load_state_dict(kept_tensors(path, trained))

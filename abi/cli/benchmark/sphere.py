@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from validation import RatioScore, ScoreTest, WholeTest
@@ -12,8 +13,11 @@ from .experiment import Part, Place
 _FIXED = 0.02
 
 
-def sphere_parts(quick: bool) -> list[Part]:
-    """Power over the shift of the base, and over the noise of the score at one shift."""
+def sphere_parts(quick: bool, more_tests: Mapping[str, Any]) -> list[Part]:
+    """Power over the shift of the base, and over the noise of the score at one shift.
+
+    ``more_tests`` join the first.
+    """
     training = (
         FlowTraining(hidden=(128,), epochs=40, num_pairs=20_000, learning_rate=5e-3, batch_size=250)
         if quick
@@ -27,7 +31,7 @@ def sphere_parts(quick: bool) -> list[Part]:
     strengths = (0.0, 0.01, 0.02, 0.03) if quick else (0.0, 0.005, 0.01, 0.015, 0.02, 0.03)
     noise = (0.0, 0.2, 1.0) if quick else (0.0, 0.1, 0.2, 0.5, 1.0)
     return [
-        Part("sphere,shift", failure, _tests(quick), strengths, *sizes),
+        Part("sphere,shift", failure, _tests(quick) | dict(more_tests), strengths, *sizes),
         Part("sphere,noise", failure, _noisy_tests(noise, quick), (_FIXED,), *sizes),
     ]
 
