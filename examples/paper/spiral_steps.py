@@ -21,7 +21,7 @@ from validation.perturbations import Failure, spiral
 HERE = Path(__file__).parent
 STEPS = 20
 NUM_PAIRS = 600
-TRAINING = ColtTraining(hidden=(64, 64), learning_rate=1e-4)
+TRAINING = ColtTraining(hidden=(64, 64), learning_rate=3e-4, epochs=150)
 
 
 def statistics(failure: Failure) -> list[dict[str, float]]:
