@@ -34,7 +34,7 @@ from .report_file import load_report
 from .result import ValidationResult
 from .score_ranks import score_rank
 from .stored_samples import PerObservation
-from .trained_tests import FixedScore, ScoreTest, TrainedColt, TrainedScore
+from .trained_tests import FixedScore, RatioScore, ScoreTest, TrainedColt, TrainedScore
 from .trials import WholeTest
 from .two_sample import c2st
 
@@ -50,6 +50,7 @@ __all__ = [
     "Posterior",
     "PowerRate",
     "PowerStudy",
+    "RatioScore",
     "Report",
     "ScoreTest",
     "TrainedColt",

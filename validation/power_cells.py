@@ -6,16 +6,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from .perturbations import Failure
 from .seeds import part_seed
+from .threads import one_thread
 from .trials import Trial, described
 
 _FORMAT, _VERSION = "power_cell", 1
@@ -49,14 +46,13 @@ class PowerCell:
 def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | None) -> PowerCell:
     """Run the cell on one thread, and keep it in ``folder``; an error costs this cell alone.
 
-    One thread, because a sum of floats depends on how many threads share it: the result is the
-    same with any number of workers.
+    On one thread, so that the result is the same with any number of workers.
     """
     start = time.process_time()
     p_values: tuple[float, ...] = ()
     error = None
     try:
-        with _one_thread():
+        with one_thread():
             task = failure.at(cell.strength)
             seed = part_seed(cell.seed, cell.seed_index)
             p_values = tuple(trial.p_values(task, cell.num_pairs, cell.repetitions, seed))
@@ -130,13 +126,3 @@ def _write(cell: PowerCell, folder: Path) -> None:
     values = {"format": _FORMAT, "version": _VERSION, **asdict(cell)}
     part.write_text(json.dumps(values, indent=1) + "\n")
     part.replace(path)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -14,6 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from simulators.random import torch_generator
+
 from .ball_ranks import ColtTraining, fit_ball_networks
 from .classifiers import Training, fit_classifiers
 from .conformal import conformal_c2st
@@ -119,6 +121,28 @@ class FixedScore:
             )
             for r in range(repetitions)
         ]
+
+
+@dataclass(frozen=True)
+class RatioScore:
+    """The best score there is, log p - log q, blurred by noise; for failures with densities.
+
+    Source: "The surprising strength of weak classifiers for two-sample testing", Appendix C.
+    """
+
+    test: ScoreTest
+    noise: float = 0.0
+    """Standard deviation of what is added to the score of every pair."""
+
+    def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
+        """One p-value a batch."""
+        generator = torch_generator(part_seed(seed, 5))
+
+        def score(theta: Tensor, x: Tensor) -> Tensor:
+            ratio = task.p.log_prob(theta[None], x)[0] - task.q.log_prob(theta[None], x)[0]
+            return ratio + self.noise * torch.randn(len(ratio), generator=generator)
+
+        return FixedScore(self.test, score).p_values(task, num_pairs, repetitions, seed)
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,35 @@ torch.Size([5, 100, 3])
 """
 
 from .catalogue import FAILURES, find_failure
+from .cifar import load_cifar10
+from .edm import DiffusionTraining
+from .images import CORRUPTIONS, image_corruption
+from .inception import load_inception
 from .nptbench_families import DIMENSIONS, NPTBENCH, nptbench
+from .sphere import FlowTraining, sphere
+from .spiral import spiral
 from .task import Failure, Law, Task
 from .tree_law import tree
 from .turned_boundary import LinearScore, bivariate
 
 __all__ = [
+    "CORRUPTIONS",
     "DIMENSIONS",
     "FAILURES",
     "NPTBENCH",
+    "DiffusionTraining",
     "Failure",
+    "FlowTraining",
     "Law",
     "LinearScore",
     "Task",
     "bivariate",
     "find_failure",
+    "image_corruption",
+    "load_cifar10",
+    "load_inception",
     "nptbench",
+    "sphere",
+    "spiral",
     "tree",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +16,41 @@ from ..ending import Json, print_json, resumable
 if TYPE_CHECKING:
     from .experiment import Experiment, Part
 
-EXPERIMENTS: Mapping[str, str] = {
-    "nptbench": "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
-    "blind-prior": "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
-    "tree": "draws a little beside a thin tree (CoLT, Figure 1)",
-    "conformal": "trained, weak and moved classifiers (conformal C2ST, Figures 1 and 2)",
-    "lc2st": "local tests of trained flows beside the oracle (L-C2ST, Figures 2 to 5)",
+EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
+    "nptbench": (
+        "nptbench",
+        "power_curves",
+        "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
+    ),
+    "blind-prior": (
+        "blind_prior",
+        "blind_prior",
+        "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
+    ),
+    "tree": ("tree", "tree_curves", "draws a little beside a thin tree (CoLT, Figure 1)"),
+    "diffusion": (
+        "diffusion",
+        "diffusion_steps",
+        "a diffusion model that stops too early (CoLT, Figures 4 and 7)",
+    ),
+    "conformal": (
+        "conformal",
+        "conformal",
+        "trained, weak and moved classifiers (conformal C2ST, Figures 1, 2, 3 and 5)",
+    ),
+    "lc2st": (
+        "local.run",
+        "run_lc2st",
+        "local tests of trained flows beside the oracle (L-C2ST, Figures 2 to 5)",
+    ),
 }
-"""Name -> what it shows, and the paper's place."""
+"""Name -> module, its function of ``quick``, what the experiment shows and the paper's place."""
+
+
+_IMAGES = (
+    "a folder with CIFAR-10's data_batch_*.bin (archive cifar-10-binary.tar.gz) and torchvision's "
+    "inception_v3_google-*.pth"
+)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -33,7 +61,7 @@ def benchmark_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
+            help="; ".join(f"{name}: {what}" for name, (_, _, what) in EXPERIMENTS.items()),
             autocompletion=_names,
         ),
     ],
@@ -51,6 +79,10 @@ def benchmark_command(
     test: Annotated[
         list[str] | None,
         typer.Option(help="Only the tests whose name holds this; repeat for several."),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder with CIFAR-10's binary files and Inception-v3's weights."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
@@ -84,15 +116,13 @@ def benchmark_command(
         raise ValueError(f"`--minutes` is an option of lc2st; {name} runs to its end.")
     experiment = _load(name)(quick)
     parts = _chosen(experiment, part, test)
-    parts = [_resized(one, repetitions, num_seeds) for one in parts]
+    parts = [_resized(one, repetitions, num_seeds) for one in _possible(parts, images)]
+    from .experiment import Place
     from .results import markdown, run_part, summary
 
-    cells = out / f"{name}_cells"
+    place = Place(out / f"{name}_cells", images, progress)
     with resumable():
-        results = [
-            run_part(one, seed=seed, workers=workers, cells=cells, progress=progress)
-            for one in parts
-        ]
+        results = [run_part(one, place, seed=seed, workers=workers) for one in parts]
     values = summary(name, experiment, results, quick, seed)
     _picture(results, experiment.title, out / f"{name}.png")
     _write(values, markdown(values), out / name, as_json)
@@ -100,23 +130,13 @@ def benchmark_command(
 
 def _load(name: str) -> Callable[[bool], Experiment]:
     """The function that sets the experiment up; its imports are those of `validation`."""
-    if name == "nptbench":
-        from .nptbench import power_curves
-
-        return power_curves
-    if name == "blind-prior":
-        from .blind_prior import blind_prior
-
-        return blind_prior
-    if name == "tree":
-        from .tree import tree_curves
-
-        return tree_curves
-    if name == "conformal":
-        from .conformal import conformal
-
-        return conformal
-    raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
+    if name not in EXPERIMENTS:
+        raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
+    module, function, _ = EXPERIMENTS[name]
+    found: Callable[[bool], Experiment] = getattr(
+        import_module(f".{module}", __package__), function
+    )
+    return found
 
 
 def _chosen(
@@ -139,6 +159,16 @@ def _chosen(
         known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
         raise ValueError(f"`--test` must be in one of these names: {known}.")
     return [part for part in kept if part.tests]
+
+
+def _possible(parts: list[Part], images: Path | None) -> list[Part]:
+    """The parts that can be run; those that need images are left out where none are given."""
+    without = [part for part in parts if images is not None or not part.needs_images]
+    if not without:
+        raise ValueError(f"`--images` must be given for this part: {_IMAGES}.")
+    if len(without) < len(parts):
+        typer.secho(f"images left out: give --images, {_IMAGES}", err=True)
+    return without
 
 
 def _resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:

@@ -11,6 +11,8 @@ from .results import Result, interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from validation import PowerStudy
+
 _COLUMNS = 4
 
 
@@ -20,11 +22,12 @@ def draw(results: list[Result], title: str, path: Path) -> None:
 
     columns = min(_COLUMNS, len(results))
     rows = math.ceil(len(results) / columns)
-    height = max(3.6, *(1.6 + 0.19 * len(study.rates()) for _, study in results))
-    figure = Figure(figsize=(5.2 * columns, min(height, 8.0) * rows), layout="constrained")
+    listed = [len(study.rates()) for _, study in results if not _is_curve(study)]
+    height = min(max(4.2, 1.6 + 0.19 * max(listed, default=0)), 8.0)
+    figure = Figure(figsize=(5.2 * columns, height * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for (part, study), ax in zip(results, panels, strict=False):
-        if len(study.strengths) > 2:
+        if _is_curve(study):
             study.plot(ax)
         else:
             _dots((part, study), ax)
@@ -33,6 +36,10 @@ def draw(results: list[Result], title: str, path: Path) -> None:
         ax.set_visible(False)
     figure.suptitle(title)
     figure.savefig(path, dpi=110)
+
+
+def _is_curve(study: PowerStudy) -> bool:
+    return len(study.strengths) > 2
 
 
 def _dots(result: Result, ax: Axes) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from validation.perturbations import Failure
@@ -17,13 +18,25 @@ class Published(NamedTuple):
     """Over its seeds; 0 where it gives none."""
 
 
+class Place(NamedTuple):
+    """Where an experiment runs."""
+
+    cells: Path
+    """The folder that keeps cells, and the networks of failures that have one."""
+    images: Path | None
+    """CIFAR-10's binary files and Inception-v3's weights."""
+    progress: bool
+    """Whether to show progress."""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One failure, some tests, some strengths: a panel of a figure, or columns of a table."""
 
     label: str
     """What ``--part`` calls it."""
-    failure: Failure
+    failure: Failure | Callable[[Place], Failure]
+    """Itself; or a function that makes it where the experiment runs, networks and all."""
     tests: Mapping[str, Any]
     """Name -> trial, see :func:`validation.power`."""
     strengths: tuple[float, ...]
@@ -33,6 +46,8 @@ class Part:
     num_seeds: int
     published: Mapping[tuple[str, float], Published] = field(default_factory=dict)
     """(test, strength) -> what the paper has in print."""
+    needs_images: bool = False
+    """Whether it can only be run with ``--images``."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from validation import PowerRate, PowerStudy, power
+from validation.perturbations import Failure
 
-from .experiment import Experiment, Part, Published
+from .experiment import Experiment, Part, Place, Published
 
 Result = tuple[Part, PowerStudy]
 
 
-def run_part(part: Part, *, seed: int, workers: int, cells: Path, progress: bool) -> Result:
+def run_part(part: Part, place: Place, *, seed: int, workers: int) -> Result:
     """The part's study, from the cells that are kept and those that are missing."""
+    failure = part.failure
     study = power(
         part.tests,
-        part.failure,
+        failure if isinstance(failure, Failure) else failure(place),
         part.strengths,
         num_pairs=part.num_pairs,
         repetitions=part.repetitions,
         num_seeds=part.num_seeds,
         seed=seed,
         workers=workers,
-        folder=cells,
-        progress=progress,
+        folder=place.cells,
+        progress=place.progress,
     )
     return part, study
 
