@@ -128,14 +128,16 @@ class ABIConfig:
         return replace(published, **changes)
 
     def on(self, device: str) -> ABIConfig:
-        """The same constants, with every network trained on a device such as "cuda".
+        """The same constants, with every network but a WGAN's trained on a device such as "cuda".
 
         Raises:
             ValueError: if the device is not there.
         """
         check_device(device)
         parts = {name: getattr(self, name) for name in _TRAININGS}
-        return replace(self, **{name: replace(part, device=device) for name, part in parts.items()})
+        potnet = replace(self.potnet, training=replace(self.potnet.training, device=device))
+        moved = {name: replace(part, device=device) for name, part in parts.items()}
+        return replace(self, **moved, potnet=potnet)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that fit in JSON."""

@@ -60,7 +60,7 @@ def penalised_transport(u: Tensor, v: Tensor, marginal_weight: float) -> Tensor:
 
     with torch.no_grad():
         _, partner = linear_sum_assignment(
-            torch.cdist(u, v, compute_mode="donot_use_mm_for_euclid_dist").numpy()
+            torch.cdist(u, v, compute_mode="donot_use_mm_for_euclid_dist").cpu().numpy()
         )
     joint: Tensor = (u - v[torch.from_numpy(partner)]).norm(dim=1).mean()
     marginal: Tensor = (u.sort(dim=0).values - v.sort(dim=0).values).abs().mean(dim=0).sum()
@@ -86,7 +86,9 @@ def fit_potnet(
         noise = torch.randn(len(rows), noise_dim(theta.shape[1]), generator=stream)
         parts = [
             len(part) * penalised_transport(part, network(given), settings.marginal_weight)
-            for part, given in zip(rows.split(_LARGEST), noise.split(_LARGEST), strict=True)
+            for part, given in zip(
+                rows.split(_LARGEST), noise.to(rows).split(_LARGEST), strict=True
+            )
         ]
         return torch.stack(parts).sum() / len(rows)
 
