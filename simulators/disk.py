@@ -11,8 +11,8 @@ from typing import IO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file that is there whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
+    """Write a file that is there whole or not at all; two processes may write one path."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with partial.open("wb") as file:
         yield file
         file.flush()

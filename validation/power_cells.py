@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from simulators.disk import whole_file
 
 from .perturbations import Failure
 from .seeds import part_seed
@@ -121,8 +122,6 @@ def _read(path: Path) -> PowerCell:
 
 
 def _write(cell: PowerCell, folder: Path) -> None:
-    path = cell_path(cell, folder)
-    part = path.with_suffix(f".{os.getpid()}.part")
     values = {"format": _FORMAT, "version": _VERSION, **asdict(cell)}
-    part.write_text(json.dumps(values, indent=1) + "\n")
-    part.replace(path)
+    with whole_file(cell_path(cell, folder)) as file:
+        file.write((json.dumps(values, indent=1) + "\n").encode())

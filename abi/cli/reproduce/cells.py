@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+
+from simulators.disk import whole_file
 
 _FORMAT, _VERSION = "reproduce_cell", 1
 _REFUSALS = ("ValueError", "NotImplementedError")
@@ -84,14 +85,13 @@ class CellFolder:
 
     def keep(self, cell: Cell, settings: Mapping[str, Any], draws: Mapping[str, Tensor]) -> None:
         """Write a cell and its draws, (n, d) each."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         path = self._file(cell, settings)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        if draws:
-            save_file({k: v.float().contiguous() for k, v in draws.items()}, part)
-            part.replace(path.with_suffix(".safetensors"))
+        if draws:  # before the cell, which says that they are there
+            with whole_file(path.with_suffix(".safetensors")) as file:
+                file.write(save({k: v.float().contiguous() for k, v in draws.items()}))
         values = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -99,8 +99,8 @@ class CellFolder:
             "settings": dict(settings),
             "cell": asdict(cell),
         }
-        part.write_text(json.dumps(values, indent=1) + "\n")
-        part.replace(path)
+        with whole_file(path) as file:
+            file.write((json.dumps(values, indent=1) + "\n").encode())
 
     def draws(self, cell: Cell, settings: Mapping[str, Any]) -> dict[str, Tensor]:
         """The draws kept with a cell; none where it failed."""
