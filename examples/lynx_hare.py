@@ -11,8 +11,8 @@ What the quick setting found (lynx_hare.json): all of the 42 counts lie inside t
 the rates and starting numbers the sds are 1.05 to 1.23 times the exact ones, and the means at most
 1.1 exact sds off (the hares of 1900); a small cycle takes 9.4 +- 0.3 years, where exactly it is
 9.6 +- 0.2. Of the two noises the fit has learned little: 3,000 calls are few for eight parameters,
-their sds are 4.3 and 3.1 times too wide, and C2ST tells the posterior from the exact one (0.95). The
-good predictions do not show that, nor do four data sets: SBC over so few sees gross errors alone.
+their posteriors are 4.3 and 3.1 times too wide, and C2ST tells the whole from the exact one (0.95).
+The good predictions do not show that, nor do four data sets: SBC over so few sees gross errors.
 
     python examples/lynx_hare.py            about ten minutes of one core, by estimate
     python examples/lynx_hare.py --quick    three minutes, fewer simulations, for a look
