@@ -15,7 +15,7 @@ from abi.cli.app import app
 from validation import WholeTest, power
 from validation.perturbations import DiffusionTraining, Failure, spiral
 from validation.perturbations.edm import Denoiser, heun, noise_levels
-from validation.perturbations.spiral import spiral_points
+from validation.perturbations.spiral_law import spiral_points
 
 SMALL = DiffusionTraining(hidden=(64, 64), steps=1_000, learning_rate=5e-3)
 

@@ -12,7 +12,7 @@ from scipy import stats
 from simulators.random import child_seed, torch_generator
 from validation import RatioScore, ScoreTest, power
 from validation.perturbations import Failure, FlowTraining, sphere
-from validation.perturbations.sphere import sphere_draws
+from validation.perturbations.sphere_law import sphere_draws
 
 SMALL = FlowTraining(num_transforms=4, hidden=(48,), epochs=6, num_pairs=4_000, learning_rate=5e-3)
 

@@ -16,8 +16,8 @@ from .edm import DiffusionTraining
 from .images import CORRUPTIONS, image_corruption
 from .inception import load_inception
 from .nptbench_families import DIMENSIONS, NPTBENCH, nptbench
-from .sphere import FlowTraining, sphere
-from .spiral import spiral
+from .sphere_law import FlowTraining, sphere
+from .spiral_law import spiral
 from .task import Failure, Law, Task
 from .tree_law import tree
 from .turned_boundary import LinearScore, bivariate
