@@ -29,7 +29,7 @@ from ..support import Support
 from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
 
-_ROWS = 20_000  # looked at together: the splines of 20 parameters take 20 kB a row
+_ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
 
 
 @dataclass(frozen=True)
