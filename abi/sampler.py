@@ -82,7 +82,7 @@ def fit(
     Source: Lu & Wong (2025), Algorithm 2.
     """
     num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
-    config = _placed(config or ABIConfig(), device, x_o)
+    config = placed(config or ABIConfig(), device, x_o)
     plan = Plan(num_simulations, num_rounds, seed, config)
     if distance is None:  # a known distance proposes by the generator
         check_regions(plan)
@@ -126,7 +126,7 @@ def resume(
     """
     folder = RunFolder.open(run_dir)
     plan, x_o, names, origin = folder.request()
-    plan = replace(plan, config=_placed(plan.config, device, x_o))
+    plan = replace(plan, config=placed(plan.config, device, x_o))
     prior, simulator = from_origin(origin, prior, simulator)
     problem = pose(prior, simulator, x_o, names, encoder)
     fixed = None if distance is None else FixedKernel(distance)
@@ -135,7 +135,7 @@ def resume(
     return run(work, state, workers, timeout, progress)
 
 
-def _placed(config: ABIConfig, device: str | None, x_o: Any) -> ABIConfig:
+def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
     """The constants with the networks on the device asked for, or where x_o is."""
     if device is None and isinstance(x_o, Tensor) and x_o.device.type != "cpu":
         device = str(x_o.device)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed, isolated_rng, torch_generator
+from simulators.random import child_seed, torch_generator
 
 from ..encoders import features_of
 from ..generators.pushforward import Conditioned
@@ -128,6 +128,5 @@ def _posterior_mean(
         return error
 
     data = ((theta - center) / scale, inputs(x))
-    with isolated_rng(child_seed(seed, 2)):  # a module of the user's may draw, to drop values out
-        log = train(module, loss, data, TrainingSettings(), child_seed(seed, 3))
+    log = train(module, loss, data, TrainingSettings(), child_seed(seed, 3))
     return lambda rows: features_of(module, inputs(rows)), log

@@ -20,7 +20,7 @@ from ..posterior import ABIPosterior
 from ..problem import Plan, Problem, default_rounds, pose
 from ..round_steps import Work
 from ..run_folder import RunFolder
-from ..sampler import run
+from ..sampler import placed, run
 from ..summary import describe, summarise, write_rounds, write_samples
 from .ending import Json, print_json, resumable
 from .loading import load_array, load_instance
@@ -74,11 +74,10 @@ def fit_command(
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         plan, x_o, names, _ = folder.request()
-        plan = replace(plan, config=plan.config.on(device)) if device else plan
+        plan = replace(plan, config=placed(plan.config, device))
         problem = pose(theta_prior, model, x_o, names)
     else:
-        config = ABIConfig.paper() if paper else ABIConfig()
-        config = config.on(device) if device else config
+        config = placed(ABIConfig.paper() if paper else ABIConfig(), device)
         rounds = default_rounds(num_simulations) if rounds is None else rounds
         plan = Plan(num_simulations, rounds, seed, config)
         problem = pose(theta_prior, model, _observation(model, observed))

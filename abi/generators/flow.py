@@ -173,27 +173,23 @@ def _fit_one(
     on_epoch: Progress,
 ) -> tuple[nn.Module, Tensor | None, TrainingLog]:
     """One flow, what it sees of x_o, and what its training did."""
-    if given is None:
-        flow = _build(standard.shape[1], 0, settings, child_seed(seed, 0))
-
-        def loss(rows: Tensor) -> Tensor:
-            value: Tensor = -flow().log_prob(rows).mean()
-            return value
-
-        log = train(flow, loss, (standard,), training, child_seed(seed, 1), on_epoch)
-        return flow, None, log
-    whole = copy.deepcopy(given.encoder)
-    encoder, inputs = prepared(whole, given.x)
-    width = features_of(encoder, inputs[:1]).shape[1]
+    encoder: nn.Module = nn.Identity()
+    inputs: tuple[Tensor, ...] = ()
+    width = 0
+    if given is not None:
+        whole = copy.deepcopy(given.encoder)
+        encoder, features = prepared(whole, given.x)
+        inputs, width = (features,), features_of(encoder, features[:1]).shape[1]
     flow = _build(standard.shape[1], width, settings, child_seed(seed, 0))
 
-    def loss_given(rows: Tensor, inputs: Tensor) -> Tensor:
-        value: Tensor = -flow(encoder(inputs)).log_prob(rows).mean()
+    def loss(rows: Tensor, *inputs: Tensor) -> Tensor:
+        context = encoder(*inputs) if inputs else None
+        value: Tensor = -flow(context).log_prob(rows).mean()
         return value
 
     both = nn.ModuleList([encoder, flow])
-    log = train(both, loss_given, (standard, inputs), training, child_seed(seed, 1), on_epoch)
-    return flow, features_of(whole, given.x_o[None])[0], log
+    log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
+    return flow, None if given is None else features_of(whole, given.x_o[None])[0], log
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
+from validation import ColtTraining, ScoreTest, TrainedScore, Training, WholeTest
 from validation.perturbations import DIMENSIONS, nptbench
 
+from .colt_tests import colt_tests
 from .experiment import Experiment, Part, Published
 
 _POWER = {  # Table 3, in the order of DIMENSIONS
@@ -63,12 +64,7 @@ def _tests(quick: bool) -> dict[str, Any]:
     hidden = (64, 64) if quick else (256, 256)
     balls = ColtTraining(hidden=hidden, learning_rate=1e-3, epochs=300 if quick else 1_000)
     network = Training(hidden=hidden)
-    return {
-        "CoLT ID": TrainedColt("identity", num_samples, balls),
-        "CoLT Full": TrainedColt("full", num_samples, balls),
-        "C2ST": TrainedScore(ScoreTest("c2st_normal"), training=network),
-        "SBC": WholeTest("sbc", {"num_samples": num_samples}),
-        "TARP": WholeTest("tarp", {"num_samples": num_samples}),
+    return colt_tests(num_samples, balls, network) | {
         "conformal uniform(10)": TrainedScore(ScoreTest("uniform", 10), training=network),
         "score-rank": WholeTest("score_rank"),
     }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
+from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import DiffusionTraining, Failure, spiral
 
+from .colt_tests import colt_tests
 from .experiment import Experiment, Part, Place
 
 
@@ -48,11 +49,6 @@ def _tests(quick: bool) -> dict[str, Any]:
     hidden = (64, 64) if quick else (256, 256)
     # Smaller networks learn from larger steps.
     balls = ColtTraining(hidden=hidden, learning_rate=1e-4 if quick else 1e-5)
-    return {
-        "CoLT ID": TrainedColt("identity", num_samples, balls),
-        "CoLT Full": TrainedColt("full", num_samples, balls),
-        "C2ST": TrainedScore(ScoreTest("c2st_normal"), training=Training(hidden=hidden)),
-        "SBC": WholeTest("sbc", {"num_samples": num_samples}),
-        "TARP": WholeTest("tarp", {"num_samples": num_samples}),
+    return colt_tests(num_samples, balls, Training(hidden=hidden)) | {
         "score-rank": WholeTest("score_rank", {"num_samples": num_samples}),
     }

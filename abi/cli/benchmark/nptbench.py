@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
+from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import DIMENSIONS, NPTBENCH, nptbench
 
+from .colt_tests import colt_tests
 from .experiment import Experiment, Part
 
 
@@ -47,11 +48,6 @@ def _tests(name: str, quick: bool) -> dict[str, Any]:
     rate = 1e-4 if quick else 5e-5 if name == "additional_mode" else 1e-5
     epochs = 300 if quick else 25 if name == "mean_shift" else 1_000
     balls = ColtTraining(hidden=hidden, learning_rate=rate, epochs=epochs)
-    return {
-        "CoLT ID": TrainedColt("identity", num_samples, balls),
-        "CoLT Full": TrainedColt("full", num_samples, balls),
-        "C2ST": TrainedScore(ScoreTest("c2st_normal"), training=Training(hidden=hidden)),
-        "SBC": WholeTest("sbc", {"num_samples": num_samples}),
-        "TARP": WholeTest("tarp", {"num_samples": num_samples}),
+    return colt_tests(num_samples, balls, Training(hidden=hidden)) | {
         "score-rank": WholeTest("score_rank"),
     }

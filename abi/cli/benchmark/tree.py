@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
+from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import tree
 
+from .colt_tests import colt_tests
 from .experiment import Experiment, Part, Published
 
 _IN_THE_TEXT = {
@@ -46,12 +47,7 @@ def _tests(quick: bool) -> dict[str, Any]:
     balls = ColtTraining(
         hidden=hidden, learning_rate=rate, epochs=epochs, anchors_per_epoch=200, whiten=False
     )
-    return {
-        "CoLT ID": TrainedColt("identity", 100, balls),
-        "CoLT Full": TrainedColt("full", 100, balls),
-        "C2ST": TrainedScore(ScoreTest("c2st_normal"), training=Training(hidden=hidden)),
-        "SBC": WholeTest("sbc", {"num_samples": 100}),
-        "TARP": WholeTest("tarp", {"num_samples": 100}),
+    return colt_tests(100, balls, Training(hidden=hidden)) | {
         "score-rank": WholeTest("score_rank"),
         "HPD": WholeTest("hpd", {"num_samples": 100}),
     }
