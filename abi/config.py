@@ -13,8 +13,10 @@ from .generators.wgan import WGANSettings
 from .training import TrainingSettings, check_device
 
 Encoder = Literal[
-    "auto", "flat", "sorted", "moments", "moments+sorted", "deep_set", "conv", "both_orders"
-]
+    "auto",
+    "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags",
+    "deep_set", "conv", "both_orders",
+]  # fmt: skip
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
 Generator = Literal["flow", "mixture", "potnet", "wgan"]

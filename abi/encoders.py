@@ -7,13 +7,16 @@ in a form without order. The fixed encoders have nothing to learn:
 *flat* is x itself; *sorted* the items sorted by each of their coordinates in turn, so that none is
 preferred; *moments* their mean mu, and the Cholesky factor L of their covariance as log L_jj and
 asinh(L_ij / L_jj), which resolve a scale of 1e-4 and a correlation of 0.999 as well as any other;
-*moments+sorted* both. ``auto`` chooses among those that fit x by the held-out loss of the quantile
-regression, never by the answer.
+*moments+sorted* both; *principal* the scores of x on its principal axes, and *principal+lags* the
+autocorrelations beside them (:mod:`abi.principal_encoder`), for series, spectra and curves.
 
 Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_set*, *conv* and
-*both_orders*. Where x has ten items or more, ``auto`` tries one of them as well: *conv* if flat did
-better than sorted, *both_orders* otherwise. A torch module of your own, x (n, p) -> features
-(n, k), takes the same place.
+*both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
+
+``auto`` chooses by the held-out loss of the quantile regression, never by the answer. The first
+round tries the fixed ones that fit x and, where x has ten items or more, a learned one: *conv* if
+flat did better than sorted, *both_orders* otherwise. Each later round, with more pairs, tries again
+the better half of those before it (successive halving, Jamieson & Talwalkar 2016).
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 """
@@ -27,10 +30,11 @@ import torch
 from torch import Tensor, nn
 
 from .item_encoders import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_each
+from .principal_encoder import PrincipalScores
 
-FIXED = ("flat", "sorted", "moments", "moments+sorted")
+FIXED = ("flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags")
 LEARNED = ("deep_set", "conv", "both_orders")
-_ITEMS_TO_CONVOLVE = 10  # fewer have no gaps to speak of
+_MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
 _JITTER = 1e-6  # of a variance, keeps the factor of n <= m items or of constant ones
 
@@ -51,10 +55,16 @@ class _Fixed(nn.Module):
 def candidates(x_dim: int, item_dim: int) -> tuple[str, ...]:
     """The fixed encoders that can tell something about x (n, x_dim)."""
     num_items = x_dim // item_dim
-    if num_items < 2:
-        return FIXED[:1]
-    # Fewer items than values of one: their covariance has no full factor.
-    return FIXED if num_items > item_dim else FIXED[:2]
+    names = ["flat"]
+    if num_items > 1:
+        names += ["sorted"]
+    if num_items > max(1, item_dim):  # else their covariance has no full factor
+        names += ["moments", "moments+sorted"]
+    if x_dim >= _MANY:
+        names += ["principal"]
+    if num_items >= _MANY:
+        names += ["principal+lags"]
+    return tuple(names)
 
 
 def learned_for(x_dim: int, item_dim: int, losses: Mapping[str, float]) -> str | None:
@@ -62,7 +72,7 @@ def learned_for(x_dim: int, item_dim: int, losses: Mapping[str, float]) -> str |
 
     Where the values in their order predict better than sorted, x is a series.
     """
-    if x_dim // item_dim < _ITEMS_TO_CONVOLVE:
+    if x_dim // item_dim < _MANY:
         return None
     return "conv" if losses["flat"] < losses["sorted"] else "both_orders"
 
@@ -86,18 +96,22 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.
         return copy.deepcopy(encoder).to("cpu")
     if x.shape[1] % item_dim:
         raise ValueError(f"`item_dim` must divide x_dim = {x.shape[1]}; got {item_dim}.")
-    if encoder == "flat":
-        return InputScaling(x)
-    if encoder == "deep_set":
-        return DeepSet(x, item_dim)
-    if encoder == "conv":
-        return SeriesEncoder(x, item_dim)
-    if encoder == "both_orders":
-        return BothOrders(x, item_dim)
+    if encoder in _MODULES:
+        return _MODULES[encoder](x, item_dim)
     if encoder not in FIXED:
         names = ", ".join((*FIXED, *LEARNED))
         raise ValueError(f"`encoder` must be one of {names}, or a torch module; got {encoder!r}.")
     return _Fixed(lambda data: encode(data, encoder, item_dim), x)
+
+
+_MODULES: dict[str, Callable[[Tensor, int], nn.Module]] = {
+    "flat": lambda x, item_dim: InputScaling(x),
+    "principal": lambda x, item_dim: PrincipalScores(x, item_dim, lags=False),
+    "principal+lags": lambda x, item_dim: PrincipalScores(x, item_dim, lags=True),
+    "deep_set": DeepSet,
+    "conv": SeriesEncoder,
+    "both_orders": BothOrders,
+}
 
 
 def prepared(encoder: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:

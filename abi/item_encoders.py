@@ -32,19 +32,26 @@ class InputScaling(nn.Module):
 
     def __init__(self, x: Tensor):
         super().__init__()
-        quartiles = torch.quantile(_rows(x).double(), torch.tensor([0.25, 0.5, 0.75]).double(), 0)
-        spread = quartiles[2] - quartiles[0]
-        # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
-        deviation = x.double().std(dim=0, correction=0)
-        spread = torch.where(spread > 0.0, spread, deviation)
-        spread = torch.where(spread > 0.0, spread, torch.ones_like(spread))
-        self.register_buffer("center", quartiles[1].float())
-        self.register_buffer("scale", spread.float())
+        center, scale = quartiles(x)
+        self.register_buffer("center", center)
+        self.register_buffer("scale", scale)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., p) to (..., p)."""
         z = (x - self.center) / self.scale
         return torch.sign(z) * torch.log1p(z.abs())
+
+
+def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The median and the interquartile range of each coordinate of x (n, p), (p,) each."""
+    levels = torch.tensor([0.25, 0.5, 0.75]).double()
+    lower, center, upper = torch.quantile(_rows(x).double(), levels, 0)
+    spread = upper - lower
+    # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
+    deviation = x.double().std(dim=0, correction=0)
+    spread = torch.where(spread > 0.0, spread, deviation)
+    spread = torch.where(spread > 0.0, spread, torch.ones_like(spread))
+    return center.float(), spread.float()
 
 
 def _rows(x: Tensor, most: int = 100_000) -> Tensor:

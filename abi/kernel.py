@@ -6,6 +6,7 @@ C.1, a fixed function takes its place and the rest of the algorithm stays as it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
-from .encoders import FIXED, LEARNED, build_encoder, candidates, learned_for, prepared
+from .encoders import build_encoder, candidates, learned_for, prepared
 from .generators.base import Progress
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
@@ -26,7 +27,7 @@ from .training import TrainingLog, train
 class LearnedKernel:
     """A trained quantile network, the name of its encoder, and the observation it compares with.
 
-    ``rival`` is the learned encoder that lost to it, to be tried again in the next round.
+    ``rivals`` are the encoders that lost to it and are tried again in the next round.
     """
 
     network: QuantileNetwork
@@ -35,7 +36,7 @@ class LearnedKernel:
     x_o: Tensor
     order: float
     mixing: float
-    rival: str | None = None
+    rivals: tuple[str, ...] = ()
 
     def table(self, x: Tensor) -> QuantileTable:
         """Quantiles of theta given each row of x (n, p), in the network's units."""
@@ -109,11 +110,9 @@ def train_kernel(
     if learned and (name := learned_for(x.shape[1], item_dim, _losses(fits))) is not None:
         fits.append(attempt(name, 1.0 - share, share))
     # The same split and directions for all: their held-out losses are comparable.
-    kernel, log = min(fits, key=lambda fit: fit[1].validation_loss)
-    if kernel.encoder in FIXED:
-        rival = next((fit[0].encoder for fit in fits if fit[0].encoder in LEARNED), None)
-        kernel = replace(kernel, rival=rival)
-    return kernel, log
+    (kernel, log), *others = sorted(fits, key=lambda fit: fit[1].validation_loss)
+    rivals = (fit[0].encoder for fit in others[: math.ceil(len(fits) / 2) - 1])
+    return replace(kernel, rivals=tuple(rivals)), log
 
 
 _Fit = tuple[LearnedKernel, TrainingLog]
@@ -153,8 +152,8 @@ def _choices(
 ) -> Sequence[str | nn.Module]:
     """The encoders to try: the user's own, the one asked for, or those that fit x.
 
-    What the prior's pairs are too few and too wide to teach, a later round's may: where a fixed one
-    won, the learned one is tried again.
+    What the prior's pairs are too few and too wide to teach, a later round's may: the better half
+    of one round's encoders is tried again in the next.
     """
     if own is not None:
         return (own,)
@@ -162,9 +161,9 @@ def _choices(
         return (config.encoder,)
     if previous is None:
         return candidates(x_dim, item_dim)
-    if config.fine_tune or previous.rival is None:
+    if config.fine_tune:
         return (previous.encoder,)
-    return (previous.encoder, previous.rival)
+    return (previous.encoder, *previous.rivals)
 
 
 def _start(
@@ -184,8 +183,9 @@ def _start(
     else:
         directions = previous.network.directions
     levels = quantile_levels(config.num_levels, config.trim)
+    tuned = previous.network if previous is not None and config.fine_tune else None
     with isolated_rng(child_seed(seed, 0)):
-        module = build_encoder(encoder, x, item_dim)
+        module = build_encoder(tuned.encoder if tuned else encoder, x, item_dim)
         with torch.no_grad():
             num_features = module(x[:1]).shape[1]
         network = QuantileNetwork(
@@ -197,7 +197,7 @@ def _start(
             config.hidden,
             standardize=config.standardize,
         )
-    if previous is not None and config.fine_tune:
-        network.load_state_dict(previous.network.state_dict() | {"directions": directions})
+    if tuned is not None:
+        network.load_state_dict(tuned.state_dict() | {"directions": directions})
     name = encoder if isinstance(encoder, str) else OWN_ENCODER
     return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing)

@@ -31,7 +31,7 @@ from .regions import Region
 from .rounds import RoundRecord, RoundState
 from .versions import versions
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,
@@ -94,7 +94,7 @@ def save_state(state: RoundState, path: Path) -> None:
         tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
         header["kernel"] = {
             "encoder": state.kernel.encoder,
-            "rival": state.kernel.rival,
+            "rivals": list(state.kernel.rivals),
             "item_dim": state.kernel.item_dim,
         }
     write_parts(path, "abi-round", tensors, header)
@@ -144,8 +144,11 @@ def _restore_kernel(
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
         encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
         network = _restore_network(_unprefix("network", tensors), config, encoder)
-    rival = header["rival"]
-    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing, rival)
+    # Before version 4 one learned encoder at most was tried again.
+    rivals = header["rivals"] if "rivals" in header else [header["rival"]]
+    return LearnedKernel(
+        network, name, item_dim, x_o, config.order, config.mixing, tuple(filter(None, rivals))
+    )
 
 
 def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:

@@ -45,6 +45,15 @@ class TrainingSettings:
     validation_fraction: float = 0.1
     device: str = "cpu"
 
+    def num_held(self, num_rows: int) -> int:
+        """Of so many rows, those held out."""
+        return max(1, int(self.validation_fraction * num_rows))
+
+    def passes(self, num_rows: int) -> int:
+        """Passes over so many rows, the held out among them, that the limits above allow."""
+        per_pass = math.ceil((num_rows - self.num_held(num_rows)) / self.batch_size)
+        return min(self.max_epochs, math.ceil(self.num_steps / per_pass))
+
 
 def check_device(device: str) -> None:
     """Refuse a device that is not there, before anything is spent.
@@ -91,13 +100,13 @@ def train(
     """
     generator = torch_generator(seed)
     order = torch.randperm(len(data[0]), generator=generator)
-    num_held = max(1, int(settings.validation_fraction * len(order)))
+    num_held = settings.num_held(len(order))
     held = tuple(tensor[order[:num_held]].to(settings.device) for tensor in data)
     rows = tuple(tensor[order[num_held:]].to(settings.device) for tensor in data)
     module.to(settings.device)
 
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
-    num_epochs = min(settings.max_epochs, math.ceil(settings.num_steps / per_epoch))
+    num_epochs = settings.passes(len(order))
     optimizer = torch.optim.AdamW(
         module.parameters(),
         lr=settings.learning_rate,

@@ -65,7 +65,8 @@ def test_moments_are_the_mean_and_the_covariance() -> None:
 def test_what_auto_chooses_from_fits_the_data() -> None:
     assert candidates(7, 7) == ("flat",)  # one item has no order
     assert candidates(8, 4) == ("flat", "sorted")  # two items have no covariance of four values
-    assert candidates(8, 2) == FIXED
+    assert candidates(8, 2) == ("flat", "sorted", "moments", "moments+sorted")  # too few for axes
+    assert candidates(20, 20) == ("flat", "principal")  # a list of values, not a series
     assert candidates(50, 1) == FIXED
 
 
