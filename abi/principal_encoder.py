@@ -87,7 +87,8 @@ def principal_axes(centered: Tensor) -> Tensor:
         rows = torch.linalg.qr(rows, mode="r").R
     _, singular, axes = torch.linalg.svd(rows, full_matrices=False)
     count = int((singular > _noise_edge(short / long) * singular.median()).sum())
-    return axes[: min(max(count, 1), _MOST_AXES)].T.float().contiguous()
+    kept: Tensor = axes[: min(max(count, 1), _MOST_AXES)]
+    return kept.T.float().contiguous()
 
 
 def _noise_edge(ratio: float) -> float:
@@ -110,4 +111,5 @@ def autocorrelations(series: Tensor, num_lags: int) -> Tensor:
     covariance = torch.fft.irfft(power, n=2 * length, dim=1)
     # A channel that does not move has no correlation: 0.
     variance = covariance[:, :1].clamp(min=torch.finfo(series.dtype).tiny)
-    return (covariance[:, 1 : num_lags + 1] / variance).flatten(start_dim=1)
+    values: Tensor = covariance[:, 1 : num_lags + 1] / variance
+    return values.flatten(start_dim=1)
