@@ -87,15 +87,23 @@ def default_rounds(num_simulations: int) -> int:
     return 4 if num_simulations >= 2_000 else 2
 
 
-def check_regions(plan: Plan) -> None:
-    """Refuse a generator without a density where rounds would cut the prior by its density.
+def check_generator(plan: Plan) -> None:
+    """Refuse a generator that would not be used, or cannot be where it would.
 
     Raises:
-        ValueError: if ``config.generator`` is one.
+        ValueError: if all rounds fit conditional flows and ``config.generator`` is another; if
+            rounds would cut the prior by a density that it does not have.
     """
     config = plan.config
-    by_generator = config.proposal == "truncated" and config.adjustment != "conditional"
-    if by_generator and plan.num_rounds > 1 and config.generator in WITHOUT_DENSITY:
+    truncated = config.proposal == "truncated"
+    conditional = config.adjustment == "conditional"
+    several = plan.num_rounds > 1
+    if conditional and (truncated or not several) and config.generator != "flow":
+        raise ValueError(
+            f"`generator` {config.generator!r} would not be used: adjustment='conditional' fits "
+            "flows of theta given x. Choose adjustment='none' or 'quantile' with it."
+        )
+    if truncated and several and not conditional and config.generator in WITHOUT_DENSITY:
         raise ValueError(
             f"`generator` must have a density where proposal='truncated' cuts the prior by it; "
             f"got {config.generator!r}. Use proposal='generator', or the flow or the mixture."

@@ -17,7 +17,7 @@ from .config import ABIConfig
 from .kernel import FixedKernel
 from .origin import from_origin, origin_of
 from .posterior import ABIPosterior
-from .problem import Plan, check_regions, default_rounds, pose
+from .problem import Plan, check_generator, default_rounds, pose
 from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
@@ -85,7 +85,7 @@ def fit(
     config = placed(config or ABIConfig(), device, x_o)
     plan = Plan(num_simulations, num_rounds, seed, config)
     if distance is None:  # a known distance proposes by the generator
-        check_regions(plan)
+        check_generator(plan)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
     folder = None if run_dir is None else RunFolder.create(run_dir, problem, plan, origin)

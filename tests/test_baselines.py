@@ -223,6 +223,13 @@ def test_the_canonical_order_keeps_each_item_whole() -> None:
     assert canonical(x, 2).tolist() == [[1.0, 10.0, 2.0, 20.0, 3.0, 30.0]]
 
 
+@pytest.mark.parametrize("method", [baselines.rejection_abc, baselines.smc_abc])
+@pytest.mark.parametrize("encoder", ["deep_set", "pooled"])
+def test_a_distance_refuses_an_encoder_that_nothing_would_teach(method: Any, encoder: str) -> None:
+    with pytest.raises(ValueError, match=f"`encoder` of a distance .* got '{encoder}'"):
+        method(TASK.prior, TASK, X_O, num_simulations=200, encoder=encoder)
+
+
 @pytest.mark.moves_global_rng  # building a layer draws its weights
 def test_a_module_is_trained_as_a_copy_by_snpe_and_refused_by_snle() -> None:
     module = nn.Linear(2, 3, bias=False)

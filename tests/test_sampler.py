@@ -292,6 +292,17 @@ def test_failing_simulations_are_counted_not_fatal() -> None:
             {"config": replace(SMALL, adjustment="quantile", generator="wgan")},
             "`generator` must have a density .* got 'wgan'",
         ),
+        (
+            {"config": replace(SMALL, generator="mixture")},
+            "`generator` 'mixture' would not be used",
+        ),
+        (
+            {
+                "config": replace(SMALL, generator="potnet", proposal="generator"),
+                "num_rounds": 1,
+            },
+            "`generator` 'potnet' would not be used",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(changes: dict[str, object], message: str) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
+from ..encoders import FIXED
 from ..problem import check_width, pose
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
@@ -49,19 +50,22 @@ def rejection_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of the simulations.
-        encoder: ``"flat"`` or ``"sorted"``.
+        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders`.
         accept_fraction: share of the draws that is kept, in (0, 1].
         parameter_names: d names.
+
+    Raises:
+        ValueError: if an argument is out of range, or the encoder has weights to learn.
     """
     started = time.process_time()
     if not 0.0 < accept_fraction <= 1.0:
         raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
     problem = pose(prior, simulator, x_o, parameter_names)
+    distance_to = _Distance(encoder, problem.item_dim)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
     check_width(x, problem.x_o)
-    inputs, _ = features(encoder, x, problem.item_dim)
-    distance = (inputs(x) - inputs(problem.x_o[None])).norm(dim=1)
+    distance = distance_to(problem.x_o[None], x)
     nearest = distance.argsort()[: max(1, round(accept_fraction * len(theta)))]
     return BaselinePosterior(
         method="rejection_abc",
@@ -96,13 +100,13 @@ def smc_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
-        encoder: ``"flat"`` or ``"sorted"``.
+        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders`.
         num_particles: of a population; a hundredth of the calls when omitted.
         epsilon_decay: the next tolerance is this quantile of the population's distances.
         parameter_names: d names.
 
     Raises:
-        ValueError: if the prior has no density.
+        ValueError: if the prior has no density, or the encoder has weights to learn.
     """
     return _sequential(
         "smc_abc",
@@ -220,6 +224,12 @@ class _Distance:
     """Euclidean in the units of the first simulations it is shown; infinite where x is not."""
 
     def __init__(self, encoder: str, item_dim: int):
+        if encoder not in FIXED:
+            names = ", ".join(FIXED)
+            raise ValueError(
+                f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
+                "no network that could teach another."
+            )
         self.encoder, self.item_dim = encoder, item_dim
         self.inputs: Inputs | None = None
 

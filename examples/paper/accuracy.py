@@ -30,6 +30,7 @@ from torch import Tensor
 
 import abi
 from abi import baselines
+from abi.baselines.inputs import for_likelihood
 from abi.cli.reproduce.cells import Cell
 from abi.cli.reproduce.scores import distances, extreme_moments
 from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
@@ -51,8 +52,14 @@ BUDGETS = {
     "Cosine": [15_000],
     "TwoMoons": [10_000],
 }
-# What the rivals are shown of x: of the fixed encoders that ABI chooses from, the one it takes.
-ENCODERS = {"MultimodalGaussian": "moments", "MG1": "sorted", "Cosine": "flat", "TwoMoons": "flat"}
+# What the rivals are shown of x: of the fixed encoders that ABI chooses from, the one it takes
+# most; SNLE sees x as it is where the features have no density.
+ENCODERS = {
+    "MultimodalGaussian": "moments",
+    "MG1": "sorted",
+    "Cosine": "principal+lags",
+    "TwoMoons": "flat",
+}
 PAPER_ROUNDS = {"MultimodalGaussian": 2, "MG1": 4, "Cosine": 3, "TwoMoons": 2}
 
 Fit = Callable[[str, Tensor, int, int], Any]
@@ -87,13 +94,14 @@ def baseline(name: str, **keywords: Any) -> Fit:
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         task = MODELS[model]
         method = baselines.METHODS[name]
+        encoder = ENCODERS[model]
         return method(
             task.prior,
             task,
             x_o,
             num_simulations=budget,
             seed=seed,
-            encoder=ENCODERS[model],
+            encoder=for_likelihood(encoder) if name == "snle" else encoder,
             **keywords,
         )
 
