@@ -1,4 +1,4 @@
-"""ABI, SNPE, SNLE and SMC-ABC at equal simulator calls, against exact posteriors.
+"""ABI and its rivals at equal simulator calls, against exact posteriors.
 
 Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, 1))`` with
 ``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, 0))``: nobody chose them. A cell is one
@@ -115,6 +115,9 @@ METHODS: dict[str, Fit] = {
     "snle_1": baseline("snle", num_rounds=1),
     "snle_2": baseline("snle", num_rounds=2),
     "smc_abc": baseline("smc_abc"),
+    "rejection_abc": baseline("rejection_abc"),
+    "abc_ss": baseline("abc_ss"),
+    "wgan_gp": baseline("wgan_gp"),
     "abi_none": abi_with(adjustment="none"),
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),

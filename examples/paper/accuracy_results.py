@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ import torch
 
 import abi
 from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.tables import Floors, average, failed_row, mean, ranked, row
+from abi.cli.reproduce.tables import Floors, score_table
 
 MACHINE = "2 shared x86-64 cores, one thread"
+SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
 
 
 class Results:
@@ -73,37 +73,6 @@ def write_table(results: Results, path: Path) -> None:
 
 
 def _table(model: str, budget: int, cells: list[Cell], floors: Floors) -> str:
-    used = [
-        floors[model, k] for k in sorted({c.observation for c in cells}) if (model, k) in floors
-    ]
-    head = (
-        "| method | cells | W1 | W1 excess | nW1 | nW1 excess | C2ST | C2ST (forest) | calls "
-        "| fit s | draw s |"
-    )
-    rows = [f"## {model}, {budget:,} calls\n", head, "|---" * 11 + "|"]
-    floor = [str(len(used)), _score(used, "w1"), "", _score(used, "normalised_w1"), ""]
-    floor += [_score(used, "c2st"), _score(used, "c2st_rf"), "", "", ""]
-    rows.append(row(["floor", *floor]))
-    for method in ranked(cells, "w1", floors):
-        mine = [c for c in cells if c.method == method]
-        good = [c for c in mine if not c.error]
-        failed = sorted({c.error for c in mine if c.error})
-        if not good:
-            rows.append(failed_row(method, mine, 11))
-            continue
-        columns = [
-            method, f"{len(good)}" + (f" of {len(mine)}" if failed else ""),
-            _score(good, "w1"), _score(good, "w1", floors),
-            _score(good, "normalised_w1"), _score(good, "normalised_w1", floors),
-            _score(good, "c2st"), _score(good, "c2st_rf"),
-            f"{max(c.calls for c in good):,}",
-            f"{average([c.fit_seconds for c in good]):.0f}",
-            f"{average([c.draw_seconds for c in good]):.0f}",
-        ]  # fmt: skip
-        rows.append(row(columns))
-        rows += [f"| | | {error} |" + " |" * 8 for error in failed]
-    return "\n".join(rows) + "\n"
-
-
-def _score(cells: Sequence[Cell], name: str, floors: Floors | None = None) -> str:
-    return str(mean(cells, name, floors))
+    lines = [f"## {model}, {budget:,} calls\n", *score_table(cells, SHOWN, floors, "w1")]
+    errors = sorted({f"- {c.method}: {c.error}" for c in cells if c.error})
+    return "\n".join([*lines, *([""] if errors else []), *errors]) + "\n"

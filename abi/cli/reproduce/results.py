@@ -9,13 +9,12 @@ from typing import Any
 from .cells import Cell
 from .experiment import Experiment
 from .study import FLOOR
-from .tables import Floors, average, failed_row, mean, ranked, row
+from .tables import Floors, average, mean, ranked, row, score_table, used
 
 _EXACT = {
     "w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)",
     "mmd_squared": "MMD²",
 }  # fmt: skip
-_EXCESS = ("w1", "normalised_w1")
 _TRUTH = {
     "truth_inside": "truth in 90%", "mean_error": "mean error", "spread": "spread",
     "predicted_inside": "x_o in 90%",
@@ -86,42 +85,9 @@ def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
 
 
 def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[str]:
-    shown = _EXACT if has_exact else _TRUTH
-    heads = ["method", "cells"]
-    for name, label in shown.items():
-        heads += [label, f"{label} excess"] if name in _EXCESS else [label]
-    heads += ["calls", "fit s", "draw s"]
-    lines = [row(heads), "|---" * len(heads) + "|"]
-    used = _used(cells, floors)
-    if used:
-        lines.append(row(["floor", str(len(used)), *_scores(used, shown, None), "", "", ""]))
-    for method in ranked(cells, "normalised_w1" if has_exact else "mean_error", floors):
-        mine = [c for c in cells if c.method == method]
-        good = [c for c in mine if not c.error]
-        if not good:
-            lines.append(failed_row(method, mine, len(heads)))
-            continue
-        count = f"{len(good)}" + (f" of {len(mine)}" if len(good) < len(mine) else "")
-        cost = [
-            f"{max(c.calls for c in good):,}",
-            f"{average([c.fit_seconds for c in good]):.0f}",
-            f"{average([c.draw_seconds for c in good]):.1f}",
-        ]
-        lines.append(row([method, count, *_scores(good, shown, floors), *cost]))
-    return [*lines, "", _CAPTION if has_exact else _CAPTION_TRUTH]
-
-
-def _scores(cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | None) -> list[str]:
-    """The entries of a row; the floor's own has no excess."""
-    entries = []
-    for name in shown:
-        if any(name not in c.scores for c in cells):
-            entries.append("")
-            continue
-        entries.append(str(mean(cells, name)))
-        if name in _EXCESS:
-            entries.append("" if floors is None else str(mean(cells, name, floors)))
-    return entries
+    if has_exact:
+        return [*score_table(cells, _EXACT, floors, "normalised_w1"), "", _CAPTION]
+    return [*score_table(cells, _TRUTH, floors, "mean_error"), "", _CAPTION_TRUTH]
 
 
 def _moments_table(names: Sequence[str], cells: Sequence[Cell], floors: Floors) -> list[str]:
@@ -129,7 +95,7 @@ def _moments_table(names: Sequence[str], cells: Sequence[Cell], floors: Floors) 
     heads = ["method", *(f"{name}: mean off by, sd ratio" for name in names)]
     lines = [row(heads), "|---" * len(heads) + "|"]
     good = [c for c in cells if not c.error]
-    groups = {"floor": _used(cells, floors)} if floors else {}
+    groups = {"floor": used(cells, floors)} if floors else {}
     groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "normalised_w1", floors)}
     for method, mine in groups.items():
         entries = [
@@ -152,7 +118,7 @@ def _printed_table(
              "differences, in the units of theta; its ABI is `abi_paper` here):\n"]  # fmt: skip
     lines += [row(["method", *labels]), "|---" * (1 + len(labels)) + "|"]
     good = [c for c in cells if not c.error]
-    groups = {"floor": _used(cells, floors)} if floors else {}
+    groups = {"floor": used(cells, floors)} if floors else {}
     groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "w1", floors)}
     for method, mine in groups.items():
         theirs = published.get(method, {})
@@ -215,7 +181,7 @@ def _row_values(method: str, budget: int, cells: Sequence[Cell], floors: Floors)
         value, half = mean(good, name)
         scores[name] = {"value": value, "half_interval": half}
         if floors and method != FLOOR:
-            scores[name]["floor"] = mean(_used(good, floors), name).value
+            scores[name]["floor"] = mean(used(good, floors), name).value
     return {
         "method": method,
         "budget": budget,
@@ -237,12 +203,6 @@ def _by_method(cells: Sequence[Cell], floors: Floors) -> list[tuple[str, int, li
 
 def _floors(cells: Sequence[Cell]) -> dict[tuple[str, int], Cell]:
     return {(c.model, c.observation): c for c in cells if c.method == FLOOR and not c.error}
-
-
-def _used(cells: Sequence[Cell], floors: Floors) -> list[Cell]:
-    """The floors of the observations of some cells."""
-    wanted = sorted({(c.model, c.observation) for c in cells})
-    return [floors[key] for key in wanted if key in floors]
 
 
 def _seconds(cell: Cell) -> float:

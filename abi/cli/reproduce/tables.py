@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .cells import Cell
 
+EXCESS = ("w1", "normalised_w1")
 Floors = Mapping[tuple[str, int], Cell]
 """(model, observation) -> the cell of the floor."""
 
@@ -38,6 +39,60 @@ def mean(cells: Sequence[Cell], name: str, floors: Floors | None = None) -> Mean
     middle = average(units)
     spread = math.sqrt(sum((unit - middle) ** 2 for unit in units) / (len(units) - 1))
     return Mean(centre, float(t.ppf(0.975, len(units) - 1)) * spread / math.sqrt(len(units)))
+
+
+def score_table(
+    cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors, by: str
+) -> list[str]:
+    """Methods against scores: the floor's row first, then the methods from the best by a score.
+
+    Args:
+        cells: of one budget, the floors' not among them.
+        shown: score -> its heading; distances have their excess over the floor beside them.
+        floors: of the observations, or none.
+        by: the score that ranks.
+    """
+    heads = ["method", "cells"]
+    for name, label in shown.items():
+        heads += [label, f"{label} excess"] if name in EXCESS else [label]
+    heads += ["calls", "fit s", "draw s"]
+    lines = [row(heads), "|---" * len(heads) + "|"]
+    below = used(cells, floors)
+    if below:
+        lines.append(row(["floor", str(len(below)), *_scores(below, shown, None), "", "", ""]))
+    for method in ranked(cells, by, floors):
+        mine = [c for c in cells if c.method == method]
+        good = [c for c in mine if not c.error]
+        if not good:
+            lines.append(failed_row(method, mine, len(heads)))
+            continue
+        count = f"{len(good)}" + (f" of {len(mine)}" if len(good) < len(mine) else "")
+        cost = [
+            f"{max(c.calls for c in good):,}",
+            f"{average([c.fit_seconds for c in good]):.0f}",
+            f"{average([c.draw_seconds for c in good]):.1f}",
+        ]
+        lines.append(row([method, count, *_scores(good, shown, floors), *cost]))
+    return lines
+
+
+def used(cells: Sequence[Cell], floors: Floors) -> list[Cell]:
+    """The floors of the observations of some cells."""
+    wanted = sorted({(c.model, c.observation) for c in cells})
+    return [floors[key] for key in wanted if key in floors]
+
+
+def _scores(cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | None) -> list[str]:
+    """The entries of a row; the floor's own has no excess."""
+    entries = []
+    for name in shown:
+        if any(name not in c.scores for c in cells):
+            entries.append("")
+            continue
+        entries.append(str(mean(cells, name)))
+        if name in EXCESS:
+            entries.append("" if floors is None else str(mean(cells, name, floors)))
+    return entries
 
 
 def ranked(cells: Sequence[Cell], name: str, floors: Floors) -> list[str]:
