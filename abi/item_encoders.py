@@ -54,8 +54,9 @@ def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     return center.float(), spread.float()
 
 
-def _rows(x: Tensor, most: int = 100_000) -> Tensor:
-    """Some of the rows: quartiles need no more, and torch refuses to sort very many."""
+def _rows(x: Tensor) -> Tensor:
+    """Some of the rows: quartiles need no more, and sorting very many takes seconds."""
+    most = max(1_000, min(100_000, 10_000_000 // x.shape[1]))
     if len(x) <= most:
         return x
     return x[torch.randperm(len(x), generator=torch_generator(0))[:most]]
