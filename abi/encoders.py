@@ -14,9 +14,9 @@ Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
 
 ``auto`` chooses by the held-out loss of the quantile regression, never by the answer. The first
-round tries the fixed ones that fit x and, where x has ten items or more, a learned one: *conv* if
-flat did better than sorted, *both_orders* otherwise. Each later round, with more pairs, tries again
-the better half of those before it (successive halving, Jamieson & Talwalkar 2016).
+round tries the fixed ones that fit x and, where x has ten items or more and sorted did no worse
+than flat, *both_orders*. Each later round, with more pairs, tries again the better half of those
+before it (successive halving, Jamieson & Talwalkar 2016).
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 """
@@ -68,13 +68,13 @@ def candidates(x_dim: int, item_dim: int) -> tuple[str, ...]:
 
 
 def learned_for(x_dim: int, item_dim: int, losses: Mapping[str, float]) -> str | None:
-    """The learned encoder that suits x, by the held-out losses of the fixed ones.
+    """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
-    Where the values in their order predict better than sorted, x is a series.
+    Where the values in their order predict better than sorted, x is a series, and convolutions,
+    at several times the cost, were behind its principal axes and autocorrelations near x_o.
     """
-    if x_dim // item_dim < _MANY:
-        return None
-    return "conv" if losses["flat"] < losses["sorted"] else "both_orders"
+    many = x_dim // item_dim >= _MANY
+    return "both_orders" if many and losses["sorted"] <= losses["flat"] else None
 
 
 def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.Module:

@@ -134,7 +134,8 @@ def test_each_round_tries_the_better_half_again() -> None:
         assert not names or set(left) <= set(names[-1])
         names.append(left)
         numbers.append(len(left))
-    assert numbers == [4, 2, 1, 1]  # six fixed ones and a learned one at first
+    assert numbers[0] in (3, 4)  # six fixed ones at first, and both_orders if chance has it so
+    assert numbers[1:] == [2, 1, 1]
 
 
 def test_the_encoders_still_in_the_running_are_kept_with_a_run(tmp_path: Path) -> None:
