@@ -13,7 +13,8 @@ autocorrelations beside them (:mod:`abi.principal_encoder`), for series, spectra
 Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
 
-``auto`` chooses by the held-out loss of the quantile regression, never by the answer. The first
+``auto`` chooses by the held-out loss of the quantile regression, never by the answer; a learned one
+may be 3% behind, as it goes on learning with the flows. The first
 round tries the fixed ones that fit x and, where x has ten items or more and sorted did no worse
 than flat, *both_orders*. Each later round, with more pairs, tries again the better half of those
 before it (successive halving, Jamieson & Talwalkar 2016).

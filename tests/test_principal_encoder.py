@@ -15,11 +15,11 @@ from torch import Tensor
 
 from abi import ABIConfig
 from abi.encoders import build_encoder
-from abi.kernel import LearnedKernel, train_kernel
+from abi.kernel import LearnedKernel, _rank, train_kernel
 from abi.principal_encoder import PrincipalScores, autocorrelations, principal_axes
 from abi.run_folder import RunFolder
 from abi.storage import read_parts, write_parts
-from abi.training import TrainingSettings
+from abi.training import TrainingLog, TrainingSettings
 from simulators import Cosine, sample_joint
 from simulators.random import torch_generator
 
@@ -136,6 +136,22 @@ def test_each_round_tries_the_better_half_again() -> None:
         numbers.append(len(left))
     assert numbers[0] in (3, 4)  # six fixed ones at first, and both_orders if chance has it so
     assert numbers[1:] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(("behind", "wins"), [(0.02, True), (0.05, False)])
+def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(behind: float, wins: bool) -> None:
+    theta, x = sample_joint(Cosine(num_steps=20), 60, seed=1)
+    brief = TrainingSettings(max_epochs=1)
+    kernels = [
+        train_kernel(theta, x, x[0], ABIConfig(encoder=name, network_training=brief), seed=0)[0]
+        for name in ("sorted", "both_orders")
+    ]
+    losses = (1.0, 1.0 + behind)
+    fixed, learned = (
+        _rank((kernel, TrainingLog(1, loss, loss)))
+        for kernel, loss in zip(kernels, losses, strict=True)
+    )
+    assert (learned < fixed) == wins
 
 
 def test_the_encoders_still_in_the_running_are_kept_with_a_run(tmp_path: Path) -> None:
