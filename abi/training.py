@@ -33,6 +33,8 @@ class TrainingSettings:
         batch_size: rows a step.
         num_steps: steps in all, whatever the number of rows.
         max_epochs: passes over the rows at most: few rows get fewer steps.
+        least_epochs: where several flows are fitted, the first tries this many passes and upwards
+            (:mod:`abi.generators.flow`).
         validation_fraction: share of the rows held out, in (0, 1).
         device: where it trains, such as "cuda"; the trained network is on the CPU.
     """
@@ -42,6 +44,7 @@ class TrainingSettings:
     batch_size: int = 256
     num_steps: int = 1_500
     max_epochs: int = 100
+    least_epochs: int = 15
     validation_fraction: float = 0.1
     device: str = "cpu"
 

@@ -30,7 +30,6 @@ from ..support import Support
 from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
 
-_LEAST_PASSES = 15  # over the rows, that training is tried with
 _ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
 
 
@@ -187,7 +186,7 @@ def _fit_first(
     25, that of a queue in 50, and each loses .2 nats by the number of the other.
     """
     lengths = [training.passes(num_rows)]
-    while lengths[0] >= 2 * _LEAST_PASSES:
+    while lengths[0] >= 2 * training.least_epochs:
         lengths.insert(0, lengths[0] // 2)
     best = fit_part(0, replace(training, max_epochs=lengths[0]), 0.0)
     for place, passes in enumerate(lengths[1:], start=1):
