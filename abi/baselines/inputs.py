@@ -49,20 +49,20 @@ def with_density(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:
     Raises:
         ValueError: if ``encoder`` is none of ``"flat"``, ``"sorted"`` and ``"moments"``.
     """
-    if not isinstance(encoder, str) or encoder not in WITH_DENSITY:
+    if not isinstance(encoder, str) or encoder not in _WITH_DENSITY:
         given = "a module" if isinstance(encoder, nn.Module) else repr(encoder)
         raise ValueError(
-            f"`encoder` of a likelihood must be one of {', '.join(WITH_DENSITY)}; got {given}, "
+            f"`encoder` of a likelihood must be one of {', '.join(_WITH_DENSITY)}; got {given}, "
             "whose features have no density. Use snpe."
         )
-    order = WITH_DENSITY[encoder]
+    order = _WITH_DENSITY[encoder]
     scaling = InputScaling(order(x, item_dim))
     return lambda rows: scaling(order(rows, item_dim))
 
 
-def for_likelihood(encoder: str) -> str:
-    """The encoder whose features a likelihood can be had of: this one, or x as it is."""
-    return encoder if encoder in WITH_DENSITY else "flat"
+def encoder_for(method: str, encoder: str) -> str:
+    """The encoder a method can be shown: SNLE sees x as it is where features have no density."""
+    return "flat" if method == "snle" and encoder not in _WITH_DENSITY else encoder
 
 
 def canonical(x: Tensor, item_dim: int) -> Tensor:
@@ -72,7 +72,7 @@ def canonical(x: Tensor, item_dim: int) -> Tensor:
     return items.gather(1, order).reshape(len(x), -1)
 
 
-WITH_DENSITY: dict[str, Callable[[Tensor, int], Tensor]] = {
+_WITH_DENSITY: dict[str, Callable[[Tensor, int], Tensor]] = {
     "flat": lambda x, item_dim: x,
     "sorted": canonical,
     "moments": lambda x, item_dim: encode(x, "moments", item_dim),

@@ -30,7 +30,7 @@ from torch import Tensor
 
 import abi
 from abi import baselines
-from abi.baselines.inputs import for_likelihood
+from abi.baselines.inputs import encoder_for
 from abi.cli.reproduce.cells import Cell
 from abi.cli.reproduce.scores import distances, extreme_moments
 from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
@@ -94,14 +94,13 @@ def baseline(name: str, **keywords: Any) -> Fit:
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         task = MODELS[model]
         method = baselines.METHODS[name]
-        encoder = ENCODERS[model]
         return method(
             task.prior,
             task,
             x_o,
             num_simulations=budget,
             seed=seed,
-            encoder=for_likelihood(encoder) if name == "snle" else encoder,
+            encoder=encoder_for(name, ENCODERS[model]),
             **keywords,
         )
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from simulators.custom import parameters_of
 
 from ... import baselines, sampler
-from ...baselines.inputs import for_likelihood
+from ...baselines.inputs import encoder_for
 from ...config import ABIConfig
 from ...kernel import FixedKernel
 from ...posterior import ABIPosterior
@@ -140,7 +140,7 @@ def _baseline(
 ) -> Method:
     offered = parameters_of(function)
     wanted: dict[str, Any] = {
-        "encoder": for_likelihood(problem.encoder) if name == "snle" else problem.encoder,
+        "encoder": encoder_for(name, problem.encoder),
         "num_rounds": num_rounds or problem.rounds,
     }
     if name == "wabc":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .cells import Cell
 
-EXCESS = ("w1", "normalised_w1")
+_EXCESS = ("w1", "normalised_w1")
 Floors = Mapping[tuple[str, int], Cell]
 """(model, observation) -> the cell of the floor."""
 
@@ -54,7 +54,7 @@ def score_table(
     """
     heads = ["method", "cells"]
     for name, label in shown.items():
-        heads += [label, f"{label} excess"] if name in EXCESS else [label]
+        heads += [label, f"{label} excess"] if name in _EXCESS else [label]
     heads += ["calls", "fit s", "draw s"]
     lines = [row(heads), "|---" * len(heads) + "|"]
     below = used(cells, floors)
@@ -90,7 +90,7 @@ def _scores(cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | No
             entries.append("")
             continue
         entries.append(str(mean(cells, name)))
-        if name in EXCESS:
+        if name in _EXCESS:
             entries.append("" if floors is None else str(mean(cells, name, floors)))
     return entries
 
