@@ -60,7 +60,7 @@ class ABIConfig:
     # Generative model
     generator: Generator = "flow"  # G_beta of Section 2.2.3; the paper's is POTNet
     flow: FlowSettings = field(default_factory=FlowSettings)
-    num_flows: int = 3  # of the answer, mixed in equal parts; a region takes two of them at most
+    num_flows: int = 3  # of the answer; twice as many where few passes do, two at most of a region
     max_components: int = 10  # of the mixture, chosen by BIC
     generator_training: TrainingSettings = field(
         default_factory=lambda: TrainingSettings(

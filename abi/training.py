@@ -44,7 +44,7 @@ class TrainingSettings:
     batch_size: int = 256
     num_steps: int = 1_500
     max_epochs: int = 100
-    least_epochs: int = 15
+    least_epochs: int = 6
     validation_fraction: float = 0.1
     device: str = "cpu"
 

@@ -18,6 +18,8 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ from ..support import Support
 from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
 
+_MOST_FLOWS = 2  # times those asked for, where few passes leave the time
 _ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
 
 
@@ -143,6 +146,11 @@ def fit_flow(
 ) -> tuple[FlowModel, TrainingLog]:
     """Fit flows to theta (n, d), or to theta given x, read at x_o.
 
+    Of several flows, the first tries ``training.least_epochs`` passes over the rows and upwards.
+    Where fewer than all are best, there are as many more flows as the time saved allows, up to
+    twice ``num_flows``: on the wave, six flows of 12 passes are .12 nats ahead of three of 24, as
+    errors of single flows average out.
+
     Returns:
         The model, and the log of its best flow.
     """
@@ -150,16 +158,22 @@ def fit_flow(
     center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
     standard = (z - center) / scale
 
-    def fit_part(part: int, training: TrainingSettings, done: float = 0.0) -> _Fitted:
+    def fit_part(part: int, passes: int, begin: float, end: float) -> _Fitted:
         def on_part(share: float) -> None:
             if on_epoch is not None:
-                on_epoch((part + done + (1.0 - done) * share) / num_flows)
+                on_epoch(begin + (end - begin) * share)
 
-        return _fit_one(standard, settings, training, child_seed(seed, part), given, on_part)
+        shorter = replace(training, max_epochs=passes)
+        return _fit_one(standard, settings, shorter, child_seed(seed, part), given, on_part)
 
-    first = fit_part(0, training) if num_flows == 1 else _fit_first(fit_part, training, len(theta))
-    training = replace(training, max_epochs=first.log.epochs)
-    fits = [first, *(fit_part(part, training) for part in range(1, num_flows))]
+    whole = training.passes(len(theta))
+    lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
+    first = _fit_first(partial(fit_part, 0), lengths, 1.0 / num_flows)
+    passes = first.log.epochs
+    others = min(_MOST_FLOWS * num_flows, num_flows * whole // passes) - 1
+    ends = torch.linspace(1.0 / num_flows, 1.0, others + 1).tolist()
+    spans = enumerate(pairwise(ends), start=1)
+    fits = [first, *(fit_part(part, passes, *span) for part, span in spans)]
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
     model = FlowModel(flows, support, center, scale, context, settings)
@@ -175,22 +189,26 @@ class _Fitted:
     log: TrainingLog
 
 
+def _lengths(whole: int, least: int) -> list[int]:
+    """The passes to try, each twice those before it, the most ``whole``."""
+    lengths = [whole]
+    while lengths[0] >= 2 * least:
+        lengths.insert(0, lengths[0] // 2)
+    return lengths
+
+
 def _fit_first(
-    fit_part: Callable[[int, TrainingSettings, float], _Fitted],
-    training: TrainingSettings,
-    num_rows: int,
+    fit: Callable[[int, float, float], _Fitted], lengths: list[int], end: float
 ) -> _Fitted:
-    """The first of several flows, its passes over the rows doubled as long as that helps.
+    """The first flow, its passes over the rows increased as long as that helps.
 
     How many passes few rows bear depends on the model: a wave's posterior near x_o is learned in
-    25, that of a queue in 50, and each loses .2 nats by the number of the other.
+    8, that of a queue in 50, and each loses .2 nats by the number of the other.
     """
-    lengths = [training.passes(num_rows)]
-    while lengths[0] >= 2 * training.least_epochs:
-        lengths.insert(0, lengths[0] // 2)
-    best = fit_part(0, replace(training, max_epochs=lengths[0]), 0.0)
-    for place, passes in enumerate(lengths[1:], start=1):
-        longer = fit_part(0, replace(training, max_epochs=passes), place / len(lengths))
+    spans = list(pairwise(torch.linspace(0.0, end, len(lengths) + 1).tolist()))
+    best = fit(lengths[0], *spans[0])
+    for passes, span in zip(lengths[1:], spans[1:], strict=True):
+        longer = fit(passes, *span)
         if longer.log.validation_loss >= best.log.validation_loss:
             break
         best = longer
