@@ -75,10 +75,14 @@ def abi_with(**changes: Any) -> Fit:
     return fit
 
 
-def abi_paper(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-    """ABI as published, with the paper's number of rounds."""
-    config = abi.ABIConfig.paper()
-    return _abi(model, x_o, budget, seed, config=config, num_rounds=PAPER_ROUNDS[model])
+def abi_paper(generator: str) -> Fit:
+    """ABI as published, with the paper's number of rounds; its generator is POTNet."""
+
+    def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
+        config = abi.ABIConfig.paper(generator=generator)
+        return _abi(model, x_o, budget, seed, config=config, num_rounds=PAPER_ROUNDS[model])
+
+    return fit
 
 
 def _abi(model: str, x_o: Tensor, budget: int, seed: int, **keywords: Any) -> Any:
@@ -120,7 +124,10 @@ METHODS: dict[str, Fit] = {
     "abi_none": abi_with(adjustment="none"),
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),
-    "abi_paper": abi_paper,
+    "abi_paper": abi_paper("flow"),
+    "abi_paper_potnet": abi_paper("potnet"),
+    "abi_paper_wgan": abi_paper("wgan"),
+    "abi_paper_mixture": abi_paper("mixture"),
 }
 AMORTISED = ("snpe_1", "snle_1")
 

@@ -15,7 +15,7 @@ from simulators.custom import parameters_of
 
 from ... import baselines, sampler
 from ...baselines.inputs import encoder_for
-from ...config import ABIConfig
+from ...config import ABIConfig, Generator
 from ...kernel import FixedKernel
 from ...posterior import ABIPosterior
 from ...storage import load_state
@@ -58,10 +58,16 @@ class RoundByRound:
 def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     """Every method by its name.
 
-    ``abi_paper`` is the published algorithm. A baseline that takes ``num_rounds`` runs those of the
-    paper; under its name with ``_1`` it runs one, which is amortised.
+    ``abi_paper`` is the published algorithm with our flow, ``abi_paper_potnet`` with the paper's
+    generator. A baseline that takes ``num_rounds`` runs those of the paper; under its name with
+    ``_1`` it runs one, which is amortised.
     """
-    found = {"abi": _abi(problem, num_samples), "abi_paper": _abi_paper(problem, num_samples)}
+    found = {"abi": _abi(problem, num_samples)}
+    if problem.name == "gaussian":
+        found["abi_paper"] = _warmup(problem, num_samples)
+    else:
+        found["abi_paper"] = _abi_paper(problem, num_samples, "flow")
+        found["abi_paper_potnet"] = _abi_paper(problem, num_samples, "potnet")
     known: Any = baselines.METHODS
     for name, function in known.items():
         found[name] = _baseline(problem, name, function)
@@ -76,10 +82,8 @@ def _abi(problem: Reproduction, num_samples: int) -> Method:
     return Method(fit, {"config": config.to_dict()})
 
 
-def _abi_paper(problem: Reproduction, num_samples: int) -> Method:
-    if problem.name == "gaussian":
-        return _warmup(problem, num_samples)
-    config = ABIConfig.paper()
+def _abi_paper(problem: Reproduction, num_samples: int, generator: Generator) -> Method:
+    config = ABIConfig.paper(generator=generator)
     asked = {"config": config, "num_rounds": problem.rounds}
     fit = partial(_fit_abi, problem, num_samples, asked)
     return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})

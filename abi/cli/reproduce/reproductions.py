@@ -193,8 +193,8 @@ def _intractable_prior() -> Reproduction:
         rounds=2,
         encoder="moments",
         compatible={
-            "abi": "yes", "abi_paper": "yes", "wabc": "no", "abc_ss": "yes", "snle": "no",
-            "snpe": "no",
+            "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes", "wabc": "no",
+            "abc_ss": "yes", "snle": "no", "snpe": "no",
         },
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "
