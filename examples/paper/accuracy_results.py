@@ -64,7 +64,7 @@ def write_table(results: Results, path: Path) -> None:
     parts = [
         "Mean over observations and seeds; +- is half of a 95% t interval over the observations' "
         "means. Excess: less the floor of the same observation. CPU seconds: of a fit, and of "
-        "2,000 draws.\n"
+        "2,000 draws. The forest knows SMC-ABC by its resampled particles, which come twice.\n"
     ]
     for model, budget in sorted({(c.model, c.budget) for c in cells if c.method != "floor"}):
         here = [c for c in cells if (c.model, c.budget) == (model, budget)]
