@@ -52,6 +52,11 @@ class TrainingSettings:
         """Of so many rows, those held out."""
         return max(1, int(self.validation_fraction * num_rows))
 
+    def held_out(self, num_rows: int, seed: int) -> Tensor:
+        """The rows that :func:`train` holds out by this seed."""
+        order = torch.randperm(num_rows, generator=torch_generator(seed))
+        return order[: self.num_held(num_rows)]
+
     def passes(self, num_rows: int) -> int:
         """Passes over so many rows, the held out among them, that the limits above allow."""
         per_pass = math.ceil((num_rows - self.num_held(num_rows)) / self.batch_size)

@@ -33,6 +33,7 @@ from ..training import TrainingLog, TrainingSettings, train
 from .base import GeneratorState, Progress
 
 _MOST_FLOWS = 2  # times those asked for, where few passes leave the time
+_HELD, _DRAWS = 500, 32  # rows held out that are looked at, and draws at each
 _ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
 
 
@@ -47,7 +48,11 @@ class FlowSettings:
 
 @dataclass(frozen=True, eq=False)
 class FlowModel:
-    """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k)."""
+    """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k).
+
+    ``drops`` says, of theta held out from the training, how far its log density lies below the
+    median of draws of the same flow at the same x. It is not kept in files.
+    """
 
     flows: nn.ModuleList
     support: Support
@@ -55,6 +60,7 @@ class FlowModel:
     scale: Tensor
     context: Tensor | None
     settings: FlowSettings
+    drops: Tensor | None = None
 
     @torch.no_grad()
     def sample(self, num_samples: int, seed: int) -> Tensor:
@@ -176,7 +182,8 @@ def fit_flow(
     fits = [first, *(fit_part(part, passes, *span) for part, span in spans)]
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
-    model = FlowModel(flows, support, center, scale, context, settings)
+    drops = torch.cat([fit.drops for fit in fits])
+    model = FlowModel(flows, support, center, scale, context, settings, drops)
     return model, min((fit.log for fit in fits), key=lambda log: log.validation_loss)
 
 
@@ -187,6 +194,7 @@ class _Fitted:
     flow: nn.Module
     context: Tensor
     log: TrainingLog
+    drops: Tensor
 
 
 def _lengths(whole: int, least: int) -> list[int]:
@@ -240,7 +248,20 @@ def _fit_one(
     both = nn.ModuleList([encoder, flow])
     log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
-    return _Fitted(flow, at, log)
+    held = training.held_out(len(standard), child_seed(seed, 1))[:_HELD]
+    seen = features_of(encoder, inputs[0][held]) if inputs else None
+    return _Fitted(flow, at, log, _drops(flow, standard[held], seen, child_seed(seed, 2)))
+
+
+@torch.no_grad()
+def _drops(flow: nn.Module, rows: Tensor, context: Tensor | None, seed: int) -> Tensor:
+    """How far the log density of rows (n, d) lies below the median of draws at their context."""
+    distribution = flow(context)
+    draws = (_DRAWS,) if context is not None else (_DRAWS, len(rows))
+    with isolated_rng(seed):
+        typical = torch.stack([distribution.log_prob(z) for z in distribution.sample(draws)])
+    drops: Tensor = typical.median(dim=0).values - distribution.log_prob(rows)
+    return drops
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:
