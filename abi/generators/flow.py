@@ -50,8 +50,8 @@ class FlowSettings:
 class FlowModel:
     """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k).
 
-    ``drops`` says, of theta held out from the training, how far its log density lies below the
-    median of draws of the same flow at the same x. It is not kept in files.
+    ``drops`` says of each theta held out how far its log density lies below the median of draws of
+    the same flow at the same x. It is not kept in files.
     """
 
     flows: nn.ModuleList
@@ -164,13 +164,17 @@ def fit_flow(
     center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
     standard = (z - center) / scale
 
+    def log_jacobian(rows: Tensor) -> Tensor:
+        return support.log_jacobian(rows * scale + center)
+
     def fit_part(part: int, passes: int, begin: float, end: float) -> _Fitted:
         def on_part(share: float) -> None:
             if on_epoch is not None:
                 on_epoch(begin + (end - begin) * share)
 
         shorter = replace(training, max_epochs=passes)
-        return _fit_one(standard, settings, shorter, child_seed(seed, part), given, on_part)
+        key = child_seed(seed, part)
+        return _fit_one(standard, log_jacobian, settings, shorter, key, given, on_part)
 
     whole = training.passes(len(theta))
     lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
@@ -225,6 +229,7 @@ def _fit_first(
 
 def _fit_one(
     standard: Tensor,
+    log_jacobian: Callable[[Tensor], Tensor],
     settings: FlowSettings,
     training: TrainingSettings,
     seed: int,
@@ -250,18 +255,29 @@ def _fit_one(
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
     held = training.held_out(len(standard), child_seed(seed, 1))[:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
-    return _Fitted(flow, at, log, _drops(flow, standard[held], seen, child_seed(seed, 2)))
+    drops = _drops(flow, standard[held], seen, log_jacobian, child_seed(seed, 2))
+    return _Fitted(flow, at, log, drops)
 
 
 @torch.no_grad()
-def _drops(flow: nn.Module, rows: Tensor, context: Tensor | None, seed: int) -> Tensor:
+def _drops(
+    flow: nn.Module,
+    rows: Tensor,
+    context: Tensor | None,
+    log_jacobian: Callable[[Tensor], Tensor],
+    seed: int,
+) -> Tensor:
     """How far the log density of rows (n, d) lies below the median of draws at their context."""
     distribution = flow(context)
-    draws = (_DRAWS,) if context is not None else (_DRAWS, len(rows))
+    shape = () if context is not None else (len(rows),)
+
+    def log_density(z: Tensor) -> Tensor:
+        value: Tensor = distribution.log_prob(z) - log_jacobian(z)
+        return value
+
     with isolated_rng(seed):
-        typical = torch.stack([distribution.log_prob(z) for z in distribution.sample(draws)])
-    drops: Tensor = typical.median(dim=0).values - distribution.log_prob(rows)
-    return drops
+        typical = torch.stack([log_density(distribution.sample(shape)) for _ in range(_DRAWS)])
+    return typical.median(dim=0).values - log_density(rows)
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:
