@@ -52,10 +52,11 @@ class TrainingSettings:
         """Of so many rows, those held out."""
         return max(1, int(self.validation_fraction * num_rows))
 
-    def held_out(self, num_rows: int, seed: int) -> Tensor:
-        """The rows that :func:`train` holds out by this seed."""
-        order = torch.randperm(num_rows, generator=torch_generator(seed))
-        return order[: self.num_held(num_rows)]
+    def split(self, num_rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The rows that :func:`train` holds out, and those it trains on."""
+        order = torch.randperm(num_rows, generator=generator)
+        num_held = self.num_held(num_rows)
+        return order[:num_held], order[num_held:]
 
     def passes(self, num_rows: int) -> int:
         """Passes over so many rows, the held out among them, that the limits above allow."""
@@ -107,14 +108,12 @@ def train(
         on_epoch: told the share of the training done, after each epoch.
     """
     generator = torch_generator(seed)
-    order = torch.randperm(len(data[0]), generator=generator)
-    num_held = settings.num_held(len(order))
-    held = tuple(tensor[order[:num_held]].to(settings.device) for tensor in data)
-    rows = tuple(tensor[order[num_held:]].to(settings.device) for tensor in data)
+    parts = settings.split(len(data[0]), generator)
+    held, rows = (tuple(tensor[part].to(settings.device) for tensor in data) for part in parts)
     module.to(settings.device)
 
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
-    num_epochs = settings.passes(len(order))
+    num_epochs = settings.passes(len(data[0]))
     optimizer = torch.optim.AdamW(
         module.parameters(),
         lr=settings.learning_rate,

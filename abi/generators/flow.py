@@ -253,7 +253,7 @@ def _fit_one(
     both = nn.ModuleList([encoder, flow])
     log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
-    held = training.held_out(len(standard), child_seed(seed, 1))[:_HELD]
+    held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
     drops = _drops(flow, standard[held], seen, log_jacobian, child_seed(seed, 2))
     return _Fitted(flow, at, log, drops)
