@@ -87,7 +87,7 @@ def high_density_region(
     """
     draws = model.sample(_DRAWS, child_seed(seed, 0))
     log_density = model.log_prob(draws)
-    log_threshold = _threshold(log_density, getattr(model, "drops", None))
+    log_threshold = _threshold(log_density, model.drops() if hasattr(model, "drops") else None)
     draws = draws[log_density >= log_threshold]
     lower, upper = draws.amin(dim=0), draws.amax(dim=0)
     if not (hasattr(prior, "log_prob") and hasattr(model, "sample_wide")):

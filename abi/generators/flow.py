@@ -47,11 +47,19 @@ class FlowSettings:
 
 
 @dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Standardised theta (n, d) that one flow was not trained on, their context, and a seed."""
+
+    rows: Tensor
+    context: Tensor | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class FlowModel:
     """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k).
 
-    ``drops`` says of each theta held out how far its log density lies below the median of draws of
-    the same flow at the same x. It is not kept in files.
+    ``held`` are theta held out from the training of each flow. They are not kept in files.
     """
 
     flows: nn.ModuleList
@@ -60,7 +68,7 @@ class FlowModel:
     scale: Tensor
     context: Tensor | None
     settings: FlowSettings
-    drops: Tensor | None = None
+    held: tuple[_HeldOut, ...] = ()
 
     @torch.no_grad()
     def sample(self, num_samples: int, seed: int) -> Tensor:
@@ -107,6 +115,17 @@ class FlowModel:
         log_density = normal.sum(dim=1) - log_stretching - torch.log(self.scale).sum()
         return self.support.from_real(z), log_density - self.support.log_jacobian(z)
 
+    @torch.no_grad()
+    def drops(self) -> Tensor | None:
+        """How far each held-out theta's log density lies below the median of draws at its x, (n,).
+
+        Nothing where none are known. Worked out when asked for: regions alone need it.
+        """
+        if not self.held:
+            return None
+        pairs = zip(self.flows, self.held, strict=True)
+        return torch.cat([self._drops(flow, held) for flow, held in pairs])
+
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""
         tensors = {f"flows.{name}": value for name, value in self.flows.state_dict().items()}
@@ -116,6 +135,19 @@ class FlowModel:
             tensors["context"] = self.context
         values = asdict(self.settings) | {"num_flows": len(self.flows)}
         return GeneratorState("flow", tensors, values)
+
+    def _drops(self, flow: nn.Module, held: _HeldOut) -> Tensor:
+        distribution: Any = flow(held.context)
+        shape = () if held.context is not None else (len(held.rows),)
+
+        def log_density(rows: Tensor) -> Tensor:
+            jacobian = self.support.log_jacobian(rows * self.scale + self.center)
+            value: Tensor = distribution.log_prob(rows) - jacobian
+            return value
+
+        with isolated_rng(held.seed):
+            typical = torch.stack([log_density(distribution.sample(shape)) for _ in range(_DRAWS)])
+        return typical.median(dim=0).values - log_density(held.rows)
 
     def _log_density(self, part: int, standard: Tensor) -> Tensor:
         distribution = self._distribution(part)
@@ -164,17 +196,13 @@ def fit_flow(
     center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
     standard = (z - center) / scale
 
-    def log_jacobian(rows: Tensor) -> Tensor:
-        return support.log_jacobian(rows * scale + center)
-
     def fit_part(part: int, passes: int, begin: float, end: float) -> _Fitted:
         def on_part(share: float) -> None:
             if on_epoch is not None:
                 on_epoch(begin + (end - begin) * share)
 
         shorter = replace(training, max_epochs=passes)
-        key = child_seed(seed, part)
-        return _fit_one(standard, log_jacobian, settings, shorter, key, given, on_part)
+        return _fit_one(standard, settings, shorter, child_seed(seed, part), given, on_part)
 
     whole = training.passes(len(theta))
     lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
@@ -186,8 +214,8 @@ def fit_flow(
     fits = [first, *(fit_part(part, passes, *span) for part, span in spans)]
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
-    drops = torch.cat([fit.drops for fit in fits])
-    model = FlowModel(flows, support, center, scale, context, settings, drops)
+    held = tuple(fit.held for fit in fits)
+    model = FlowModel(flows, support, center, scale, context, settings, held)
     return model, min((fit.log for fit in fits), key=lambda log: log.validation_loss)
 
 
@@ -198,7 +226,7 @@ class _Fitted:
     flow: nn.Module
     context: Tensor
     log: TrainingLog
-    drops: Tensor
+    held: _HeldOut
 
 
 def _lengths(whole: int, least: int) -> list[int]:
@@ -229,7 +257,6 @@ def _fit_first(
 
 def _fit_one(
     standard: Tensor,
-    log_jacobian: Callable[[Tensor], Tensor],
     settings: FlowSettings,
     training: TrainingSettings,
     seed: int,
@@ -255,29 +282,7 @@ def _fit_one(
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
     held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
-    drops = _drops(flow, standard[held], seen, log_jacobian, child_seed(seed, 2))
-    return _Fitted(flow, at, log, drops)
-
-
-@torch.no_grad()
-def _drops(
-    flow: nn.Module,
-    rows: Tensor,
-    context: Tensor | None,
-    log_jacobian: Callable[[Tensor], Tensor],
-    seed: int,
-) -> Tensor:
-    """How far the log density of rows (n, d) lies below the median of draws at their context."""
-    distribution = flow(context)
-    shape = () if context is not None else (len(rows),)
-
-    def log_density(z: Tensor) -> Tensor:
-        value: Tensor = distribution.log_prob(z) - log_jacobian(z)
-        return value
-
-    with isolated_rng(seed):
-        typical = torch.stack([log_density(distribution.sample(shape)) for _ in range(_DRAWS)])
-    return typical.median(dim=0).values - log_density(rows)
+    return _Fitted(flow, at, log, _HeldOut(standard[held], seen, child_seed(seed, 2)))
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:
