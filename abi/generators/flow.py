@@ -75,7 +75,7 @@ class FlowModel:
         """Draw (num_samples, d)."""
         with isolated_rng(seed):
             parts = [
-                self._distribution(part).sample((count,))
+                self._distribution(self.flows[part], part).sample((count,))
                 for part, count in enumerate(self._shares(num_samples))
                 if count
             ]
@@ -106,7 +106,7 @@ class FlowModel:
         high-density region far more evenly. One flow, the first, is used.
         """
         generator = torch_generator(seed)
-        distribution = self._distribution(0)
+        distribution = self._distribution(self.flows[0], 0)
         base = stretch * torch.randn(num_samples, len(self.center), generator=generator)
         normal = -0.5 * (base / stretch) ** 2 - math.log(stretch) - 0.5 * math.log(2.0 * math.pi)
         parts = [distribution.transform.inv.call_and_ladj(rows) for rows in base.split(_ROWS)]
@@ -150,11 +150,13 @@ class FlowModel:
         return typical.median(dim=0).values - log_density(held.rows)
 
     def _log_density(self, part: int, standard: Tensor) -> Tensor:
-        distribution = self._distribution(part)
+        from .splines import quickened
+
+        distribution = self._distribution(quickened(self.flows[part]), part)
         return torch.cat([distribution.log_prob(rows) for rows in standard.split(_ROWS)])
 
-    def _distribution(self, part: int) -> Any:
-        return self.flows[part](None if self.context is None else self.context[part])
+    def _distribution(self, flow: nn.Module, part: int) -> Any:
+        return flow(None if self.context is None else self.context[part])
 
     def _shares(self, num_samples: int) -> list[int]:
         """How many draws each flow gives: equal parts, the first ones the remainder."""
@@ -263,6 +265,8 @@ def _fit_one(
     given: Conditioning | None,
     on_epoch: Progress,
 ) -> _Fitted:
+    from .splines import quickened
+
     encoder: nn.Module = nn.Identity()
     inputs: tuple[Tensor, ...] = ()
     width = 0
@@ -271,14 +275,17 @@ def _fit_one(
         encoder, features = prepared(whole, given.x)
         inputs, width = (features,), features_of(encoder, features[:1]).shape[1]
     flow = _build(standard.shape[1], width, settings, child_seed(seed, 0))
+    quick = quickened(flow, training.device)
 
     def loss(rows: Tensor, *inputs: Tensor) -> Tensor:
         context = encoder(*inputs) if inputs else None
-        value: Tensor = -flow(context).log_prob(rows).mean()
+        value: Tensor = -quick(context).log_prob(rows).mean()
         return value
 
-    both = nn.ModuleList([encoder, flow])
+    both = nn.ModuleList([encoder, quick])
     log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
+    flow.load_state_dict(quick.state_dict())
+    flow.eval()
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
     held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
