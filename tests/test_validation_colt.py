@@ -62,7 +62,7 @@ def test_tests_hold_their_level(name: str) -> None:
     assert rejected <= 13
 
 
-@pytest.mark.parametrize("embedding", ["full", "identity"])
+@pytest.mark.parametrize("embedding", ["full", "residual", "identity"])
 @pytest.mark.parametrize("divergence", ["wasserstein", "sinkhorn"])
 def test_colt_sees_the_prior_that_rank_tests_pass(embedding: str, divergence: str) -> None:
     theta, x = sample_joint(TASK, 400, 0)
@@ -70,6 +70,19 @@ def test_colt_sees_the_prior_that_rank_tests_pass(embedding: str, divergence: st
     training = ColtTraining((64, 64), 1e-3, epochs, divergence=divergence)
     result = colt(prior, theta, x, embedding=embedding, num_samples=100, training=training)
     assert result.reject(0.001)
+
+
+def test_a_residual_embedding_starts_as_the_identity() -> None:
+    theta, x = sample_joint(TASK, 100, 3)
+    untrained = ColtTraining((8,), epochs=0)
+    ranks = {
+        embedding: colt(
+            exact, theta, x, embedding=embedding, num_samples=50, training=untrained
+        ).details["ranks"]
+        for embedding in ("full", "residual", "identity")
+    }
+    assert torch.equal(ranks["residual"], ranks["identity"])
+    assert not torch.equal(ranks["full"], ranks["identity"])
 
 
 def test_whitening_makes_an_inflated_covariance_visible_and_is_optional() -> None:

@@ -71,7 +71,7 @@ def test_networks_live_where_they_are_told_to(device: str) -> None:
     assert {part.device.type for part in (*networks.weights, networks.shift)} == {device}
     assert networks.logits(x).device.type == "cpu"
     balls = fit_ball_networks(
-        theta, theta.expand(30, -1, -1), x, embed=True,
+        theta, theta.expand(30, -1, -1), x, embedding="full",
         training=ColtTraining(hidden=(8,), epochs=2, device=device), seed=0,
     )  # fmt: skip
     assert next(balls.point.parameters()).device.type == device

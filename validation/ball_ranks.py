@@ -14,6 +14,9 @@ from .classifiers import feature_scaling
 from .divergences import sinkhorn_to_uniform, wasserstein_to_uniform
 from .seeds import part_seed
 
+Embedding = Literal["full", "residual", "identity"]
+"""phi of CoLT: a network; theta plus a network that starts at nothing; theta itself."""
+
 
 @dataclass(frozen=True)
 class ColtTraining:
@@ -44,7 +47,7 @@ class BallNetworks:
     """The localization network theta_l and the embedding phi (None for the identity)."""
 
     point: nn.Sequential
-    embedding: nn.Sequential | None
+    embedding: nn.Module | None
     x_shift: Tensor
     x_scale: Tensor
 
@@ -64,7 +67,13 @@ class BallNetworks:
 
 
 def fit_ball_networks(
-    theta: Tensor, samples: Tensor, x: Tensor, *, embed: bool, training: ColtTraining, seed: int
+    theta: Tensor,
+    samples: Tensor,
+    x: Tensor,
+    *,
+    embedding: Embedding,
+    training: ColtTraining,
+    seed: int,
 ) -> BallNetworks:
     """Maximise the divergence of the anchors' ball ranks from uniform.
 
@@ -72,20 +81,20 @@ def fit_ball_networks(
         theta: anchors (n, d), whitened or not.
         samples: draws of q at the same x, (K, n, d), in the same frame.
         x: (n, p).
-        embed: whether phi is trained too.
+        embedding: what phi is; anything but the identity is trained too.
         training: networks and schedule.
         seed: of initial weights and of the draws an epoch looks at.
     """
     width = theta.shape[1]
     with isolated_rng(seed):
         point = _network(x.shape[1], width, training.hidden)
-        embedding = _network(width, width, training.hidden) if embed else None
+        phi = _embedding(embedding, width, training.hidden)
     theta, samples, x = (part.to(training.device) for part in (theta, samples, x))
     point.to(training.device)  # drawn on the CPU: the same start on every device
-    if embedding is not None:
-        embedding.to(training.device)
-    networks = BallNetworks(point, embedding, *feature_scaling(x))
-    weights = [*point.parameters(), *(embedding.parameters() if embedding is not None else ())]
+    if phi is not None:
+        phi.to(training.device)
+    networks = BallNetworks(point, phi, *feature_scaling(x))
+    weights = [*point.parameters(), *(phi.parameters() if phi is not None else ())]
     optimiser = torch.optim.Adam(weights, lr=training.learning_rate)
     measure = sinkhorn_to_uniform if training.divergence == "sinkhorn" else wasserstein_to_uniform
     generator = torch_generator(part_seed(seed, 1))
@@ -112,6 +121,28 @@ def soft_ranks(distances: Tensor, temperature: float) -> Tensor:
     soft = torch.sigmoid((truth - others) / (temperature * spread).clamp_min(1e-12))
     hard = (others < truth).to(soft.dtype)
     return (hard + soft - soft.detach()).mean(dim=0)
+
+
+class _Residual(nn.Module):
+    """theta + net(theta), the identity at first: a metric that is sensible before it is trained."""
+
+    def __init__(self, net: nn.Sequential) -> None:
+        super().__init__()
+        self.net = net
+        last: nn.Linear = net[-1]  # type: ignore[assignment]  # torch types it as a Module
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, theta: Tensor) -> Tensor:
+        moved: Tensor = theta + self.net(theta)
+        return moved
+
+
+def _embedding(kind: Embedding, width: int, hidden: tuple[int, ...]) -> nn.Module | None:
+    if kind == "identity":
+        return None
+    net = _network(width, width, hidden)
+    return _Residual(net) if kind == "residual" else net
 
 
 def _network(inputs: int, outputs: int, hidden: tuple[int, ...]) -> nn.Sequential:

@@ -25,14 +25,14 @@ Differs from the paper, each for a measured reason:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from simulators.base import as_observation
 
-from .ball_ranks import BallNetworks, ColtTraining, fit_ball_networks
+from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
 from .draws import JointDraws, checked_draws, joint_draws, split_rows
 from .frames import frame_of
 from .recognise import as_posterior
@@ -98,7 +98,7 @@ def colt(
     theta: Tensor,
     x: Tensor,
     *,
-    embedding: Literal["full", "identity"] = "full",
+    embedding: Embedding = "full",
     num_samples: int = 500,
     train_fraction: float = 0.5,
     training: ColtTraining | None = None,
@@ -110,7 +110,10 @@ def colt(
         q: the posterior under test, see :func:`~validation.as_posterior`.
         theta: parameters of joint draws from prior and simulator, (N, d).
         x: their observations, (N, p).
-        embedding: ``"full"`` trains phi too, for curved posteriors; ``"identity"`` has phi = id.
+        embedding: ``"full"`` trains phi too, for curved posteriors; ``"identity"`` has phi = id;
+            ``"residual"``, which is not in the paper, trains a network that is added to theta and
+            starts at nothing, for many parameters: a hundred pairs do not teach a network of its
+            own a metric of a hundred parameters.
         num_samples: K, ranked draws of q an observation (those for q's moments come on top).
         train_fraction: share of the pairs that trains the networks, in (0, 1).
         training: networks and schedule.
@@ -124,8 +127,9 @@ def colt(
     Source: Chen, Bansal & Scott (2025), "CoLT: the conditional localization test for assessing the
     accuracy of neural posterior estimates", Algorithms 1 and 2.
     """
-    if embedding not in ("full", "identity"):
-        raise ValueError(f"`embedding` must be 'full' or 'identity'; got {embedding!r}.")
+    if embedding not in get_args(Embedding):
+        known = ", ".join(map(repr, get_args(Embedding)))
+        raise ValueError(f"`embedding` must be one of {known}; got {embedding!r}.")
     training = training or ColtTraining()
     posterior = as_posterior(q)
     draws, num_moments = framed_draws(posterior, theta, x, num_samples, training, seed)
@@ -134,7 +138,7 @@ def colt(
         draws.theta[train],
         draws.samples[:, train],
         draws.x[train],
-        embed=embedding == "full",
+        embedding=embedding,
         training=training,
         seed=part_seed(seed, 2),
     )
@@ -158,7 +162,7 @@ def colt(
             seed,
         ),
     }
-    name = "colt" if embedding == "full" else "colt_identity"
+    name = "colt_identity" if embedding == "identity" else "colt"
     return ValidationResult(name, distance, p_value, seed, details=details)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from .ball_ranks import ColtTraining, fit_ball_networks
+from .ball_ranks import ColtTraining, Embedding, fit_ball_networks
 from .classifiers import Training, fit_classifiers
 from .conformal import conformal_c2st
 from .draws import joint_draws
@@ -36,7 +36,7 @@ class TrainedColt:
     Source: Chen, Bansal & Scott (2025), Section 4, "Baselines and settings", and Table 2.
     """
 
-    embedding: Literal["full", "identity"] = "full"
+    embedding: Embedding = "full"
     num_samples: int = 500
     """K, in training and in every batch."""
     training: ColtTraining = field(default_factory=ColtTraining)
@@ -54,7 +54,7 @@ class TrainedColt:
             known.theta,
             known.samples,
             known.x,
-            embed=self.embedding == "full",
+            embedding=self.embedding,
             training=self.training,
             seed=part_seed(seed, 4),
         )

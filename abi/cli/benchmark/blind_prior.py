@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedScore, Training, WholeTest
+from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
 from validation.perturbations import DIMENSIONS, nptbench
 
 from .colt_tests import colt_tests
@@ -53,8 +53,9 @@ def blind_prior(quick: bool) -> Experiment:
         "Chen, Bansal & Scott (2025), Tables 3 (strength 1, power) and 4 (strength 0, level)",
         "Networks trained once a seed on 100 pairs, then judged on batches of 100, as in the paper."
         " CoLT whitens theta by q's moments and maximises a Wasserstein distance; C2ST's network"
-        " stops where it no longer helps. Conformal and score-rank are not in the paper: score-rank"
-        " trains and tests within each batch of 100.",
+        " stops where it no longer helps. Not in the paper: CoLT residual, whose embedding is theta"
+        " plus a network that starts at nothing; conformal; score-rank, which trains and tests"
+        " within each batch of 100.",
         tuple(parts),
     )
 
@@ -65,6 +66,7 @@ def _tests(quick: bool) -> dict[str, Any]:
     balls = ColtTraining(hidden=hidden, learning_rate=1e-3, epochs=300 if quick else 1_000)
     network = Training(hidden=hidden)
     return colt_tests(num_samples, balls, network) | {
+        "CoLT residual": TrainedColt("residual", num_samples, balls),
         "conformal uniform(10)": TrainedScore(ScoreTest("uniform", 10), training=network),
         "score-rank": WholeTest("score_rank"),
     }

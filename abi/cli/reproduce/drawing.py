@@ -219,7 +219,12 @@ def draw_rounds(
         distances = cell.details.get("w1_by_round")
         if distances:
             panels[1].plot(numbers, distances, "o", linestyle=line, color=colour, label=method)
-    panels[0].set(xlabel="round", ylabel="tolerance, in units of its network", yscale="log")
+    panels[0].set(xlabel="round", ylabel="tolerance, in units of its network")
+    drawn = [value for line in panels[0].lines for value in line.get_ydata()]
+    if max(drawn) > 10 * min(drawn):
+        panels[0].set_yscale("log")  # within a decade its labels are crowded
+    else:
+        panels[0].set_ylim(bottom=0.0)
     panels[1].set(xlabel="round", ylabel="W1 to the exact posterior, sds")
     if exact is None:
         panels[1].set_visible(False)
