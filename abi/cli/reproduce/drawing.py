@@ -109,20 +109,20 @@ def _marginals(ax: Axes, parts: Mapping[str, Tensor], exact: Tensor | None, ends
     low, high = view([frame], ends, tail=0.005)
     reach = 0.6 * (high - low)
     span = (max(low - reach, ends[0]), min(high + reach, ends[1]))
-    tops = []
+    tops = {}
     for method, part in known.items():
         colour, line = _STYLES.get(method, _OTHER)
         grid, density = curve(part, span, ends, num=240)
         width = 2.2 if method == "abi" else 1.3
         ax.plot(grid, density, line, color=colour, linewidth=width, label=method)
-        tops.append(float(density.max()))
+        tops[method] = float(density.max())
     if exact is not None:
         grid, density = curve(exact.double().numpy(), span, ends, num=240)
         ax.plot(grid, density, "--", color=EXACT, linewidth=1.8, label="exact")
-        tops.append(1.5 * float(density.max()))
-        ax.set_ylim(0.0, 1.05 * min(max(tops), 1.6 * float(density.max())))
-    else:
-        ax.set_ylim(0.0, 1.05 * max(tops))
+        height = 1.6 * float(density.max())
+    else:  # nor do spikes of methods that are far off
+        height = min(max(tops.values()), 2.5 * tops.get("abi", max(tops.values())))
+    ax.set_ylim(0.0, 1.05 * height)
     ax.set_xlim(*span)
     _bare(ax)
 
@@ -209,7 +209,8 @@ def draw_rounds(
     from matplotlib.figure import Figure
 
     names = experiment.problem.task.parameter_names
-    columns = 2 + min(len(names), 5)
+    told = 1 if exact is None else 2  # panels before the marginals
+    columns = told + min(len(names), 5)
     figure = Figure(figsize=(2.8 * columns, 3.5), layout="constrained")
     panels = figure.subplots(1, columns)
     for method, (cell, _) in rounds.items():
@@ -217,8 +218,8 @@ def draw_rounds(
         numbers = [record["round"] for record in cell.details["rounds"]]
         tolerances = [record["tolerance"] for record in cell.details["rounds"]]
         panels[0].plot(numbers, tolerances, "o", linestyle=line, color=colour, label=method)
-        distances = cell.details.get("w1_by_round")
-        if distances:
+        if exact is not None:
+            distances = cell.details["w1_by_round"]
             panels[1].plot(numbers, distances, "o", linestyle=line, color=colour, label=method)
     panels[0].set(xlabel="round", ylabel="tolerance, in units of its network")
     drawn = [value for line in panels[0].lines for value in line.get_ydata()]
@@ -226,17 +227,15 @@ def draw_rounds(
         panels[0].set_yscale("log")  # within a decade its labels are crowded
     else:
         panels[0].set_ylim(bottom=0.0)
-    panels[1].set(xlabel="round", ylabel="W1 to the exact posterior, sds")
-    if exact is None:
-        panels[1].set_visible(False)
-    else:
+    if exact is not None:
+        panels[1].set(xlabel="round", ylabel="W1 to the exact posterior, sds")
         panels[1].set_ylim(bottom=0.0)
-    for ax in panels[:2]:
+    for ax in panels[:told]:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
     method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
-    _by_round(experiment, draws, exact, panels[2:])
+    _by_round(experiment, draws, exact, panels[told:])
     dashed = ", the exact posterior dashed" if exact is not None else ""
     figure.suptitle(f"After each round; densities: {method}, light to dark{dashed}", fontsize=10)
     figure.savefig(path, dpi=110)
