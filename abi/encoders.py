@@ -8,7 +8,9 @@ in a form without order. The fixed encoders have nothing to learn:
 preferred; *moments* their mean mu, and the Cholesky factor L of their covariance as log L_jj and
 asinh(L_ij / L_jj), which resolve a scale of 1e-4 and a correlation of 0.999 as well as any other;
 *moments+sorted* both; *principal* the scores of x on its principal axes, and *principal+lags* the
-autocorrelations beside them (:mod:`abi.principal_encoder`), for series, spectra and curves.
+autocorrelations beside them (:mod:`abi.principal_encoder`), for series, spectra and curves;
+*transitions* the moments of values and of the increments that follow them
+(:mod:`abi.transition_encoder`), for paths.
 
 Others are learned with the network they feed (:mod:`abi.item_encoders`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
@@ -31,13 +33,17 @@ import torch
 from torch import Tensor, nn
 
 from .item_encoders import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_each
+from .layout import PLAIN, Layout
+from .moments import moments
 from .principal_encoder import PrincipalScores
+from .transition_encoder import Transitions
 
-FIXED = ("flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags")
+FIXED = (
+    "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
+)  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
-_JITTER = 1e-6  # of a variance, keeps the factor of n <= m items or of constant ones
 
 
 class _Fixed(nn.Module):
@@ -53,62 +59,61 @@ class _Fixed(nn.Module):
         return features
 
 
-def candidates(x_dim: int, item_dim: int) -> tuple[str, ...]:
+def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
     """The fixed encoders that can tell something about x (n, x_dim)."""
-    num_items = x_dim // item_dim
+    num_items = x_dim // layout.width
     names = ["flat"]
     if num_items > 1:
         names += ["sorted"]
-    if num_items > max(1, item_dim):  # else their covariance has no full factor
+    if num_items > max(1, layout.width):  # else their covariance has no full factor
         names += ["moments", "moments+sorted"]
     if x_dim >= _MANY:
         names += ["principal"]
     if num_items >= _MANY:
-        names += ["principal+lags"]
+        names += ["principal+lags", "transitions"]
     return tuple(names)
 
 
-def learned_for(x_dim: int, item_dim: int, losses: Mapping[str, float]) -> str | None:
+def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str | None:
     """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
     Where the values in their order predict better than sorted, x is a series, and convolutions,
     at several times the cost, were behind its principal axes and autocorrelations near x_o.
     """
-    many = x_dim // item_dim >= _MANY
+    many = x_dim // layout.width >= _MANY
     return "both_orders" if many and losses["sorted"] <= losses["flat"] else None
 
 
-def build_encoder(encoder: str | nn.Module, x: Tensor, item_dim: int = 1) -> nn.Module:
+def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -> nn.Module:
     """An encoder for data like x.
 
     Args:
         encoder: a name of this module's text (but ``auto``), or a module x (n, p) -> (n, k), of
             which a copy is made.
         x: data that set the scales, (n, p).
-        item_dim: values of one item (or channels of a series); x holds its items one after another.
+        layout: items or series that x holds one after another.
 
     Raises:
-        ValueError: if the name is unknown or x does not divide into items.
+        ValueError: if the name is unknown.
 
-    >>> build_encoder("moments", torch.randn(100, 8), item_dim=2)(torch.randn(3, 8)).shape
+    >>> build_encoder("moments", torch.randn(100, 8), Layout(item_dim=2))(torch.randn(3, 8)).shape
     torch.Size([3, 5])
     """
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder).to("cpu")
-    if x.shape[1] % item_dim:
-        raise ValueError(f"`item_dim` must divide x_dim = {x.shape[1]}; got {item_dim}.")
     if encoder in _MODULES:
-        return _MODULES[encoder](x, item_dim)
+        return _MODULES[encoder](x, layout)
     if encoder not in FIXED:
         names = ", ".join((*FIXED, *LEARNED))
         raise ValueError(f"`encoder` must be one of {names}, or a torch module; got {encoder!r}.")
-    return _Fixed(lambda data: encode(data, encoder, item_dim), x)
+    return _Fixed(lambda data: encode(data, encoder, layout), x)
 
 
-_MODULES: dict[str, Callable[[Tensor, int], nn.Module]] = {
-    "flat": lambda x, item_dim: InputScaling(x),
-    "principal": lambda x, item_dim: PrincipalScores(x, item_dim, lags=False),
-    "principal+lags": lambda x, item_dim: PrincipalScores(x, item_dim, lags=True),
+_MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
+    "flat": lambda x, layout: InputScaling(x),
+    "principal": lambda x, layout: PrincipalScores(x, layout, lags=False),
+    "principal+lags": lambda x, layout: PrincipalScores(x, layout, lags=True),
+    "transitions": Transitions,
     "deep_set": DeepSet,
     "conv": SeriesEncoder,
     "both_orders": BothOrders,
@@ -128,11 +133,11 @@ def features_of(encoder: nn.Module, x: Tensor) -> Tensor:
     return torch.cat([encoder(part) for part in x.split(_ROWS)])
 
 
-def encode(x: Tensor, encoder: str, item_dim: int) -> Tensor:
+def encode(x: Tensor, encoder: str, layout: Layout) -> Tensor:
     """The features of a fixed encoder before scaling, x (n, p) -> (n, k)."""
     if encoder == "flat":
         return x
-    items = x.reshape(len(x), -1, item_dim)
+    items = layout.items(x)
     if encoder == "sorted":
         return _sorted_items(items)
     if encoder == "moments":
@@ -142,17 +147,3 @@ def encode(x: Tensor, encoder: str, item_dim: int) -> Tensor:
 
 def _sorted_items(items: Tensor) -> Tensor:
     return torch.cat([order.flatten(1) for order in sorted_by_each(items)], dim=1)
-
-
-def moments(items: Tensor) -> Tensor:
-    """Mean and covariance of items (n, k, m) as unconstrained numbers, (n, m + m (m + 1) / 2)."""
-    values = items.double()
-    mean = values.mean(dim=1)
-    centered = values - mean[:, None]
-    covariance = centered.transpose(1, 2) @ centered / items.shape[1]
-    variance = covariance.diagonal(dim1=1, dim2=2).clamp(min=1e-30)
-    factor = torch.linalg.cholesky(covariance + torch.diag_embed(_JITTER * variance))
-    diagonal = factor.diagonal(dim1=1, dim2=2)
-    row, column = torch.tril_indices(items.shape[2], items.shape[2], -1)
-    slope = torch.asinh((factor / diagonal[:, :, None])[:, row, column])
-    return torch.cat([mean, diagonal.log(), slope], dim=1).float()

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from simulators.random import torch_generator
 
+from .layout import Layout
+
 _LEAST_GAP = 1e-4  # of the interquartile range, keeps the log of equal items
 
 
@@ -65,12 +67,12 @@ def _rows(x: Tensor) -> Tensor:
 class DeepSet(nn.Module):
     """rho(mean_i phi(item_i), max_i phi(item_i)): features blind to the order of the items."""
 
-    def __init__(self, x: Tensor, item_dim: int, width: int = 64, num_features: int = 32):
+    def __init__(self, x: Tensor, layout: Layout, width: int = 64, num_features: int = 32):
         super().__init__()
-        self.item_dim = item_dim
-        self.scaling = InputScaling(x.reshape(-1, item_dim))
+        self.layout = layout
+        self.scaling = InputScaling(layout.items(x).flatten(end_dim=1))
         self.items = nn.Sequential(
-            nn.Linear(item_dim, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+            nn.Linear(layout.width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
             nn.Linear(width, width),
         )  # fmt: skip
         self.pooled = nn.Sequential(
@@ -79,20 +81,20 @@ class DeepSet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, num_features)."""
-        items = self.items(self.scaling(x.reshape(len(x), -1, self.item_dim)))
+        items = self.items(self.scaling(self.layout.items(x)))
         features: Tensor = self.pooled(torch.cat([items.mean(dim=1), items.amax(dim=1)], dim=1))
         return features
 
 
 class SeriesEncoder(nn.Module):
-    """Convolutions over a series of ``item_dim`` channels, then averages over quarters."""
+    """Convolutions along items or series, their values as channels, then averages over quarters."""
 
-    def __init__(self, x: Tensor, item_dim: int, width: int = 32, num_features: int = 32):
+    def __init__(self, x: Tensor, layout: Layout, width: int = 32, num_features: int = 32):
         super().__init__()
-        self.item_dim = item_dim
+        self.layout = layout
         self.scaling = InputScaling(x)
         self.layers = nn.Sequential(
-            _along(item_dim, width, 5), nn.ReLU(),
+            _along(layout.width, width, 5), nn.ReLU(),
             _along(width, width, 5), nn.ReLU(),
             _along(width, width, 5, stride=2), nn.ReLU(),
         )  # fmt: skip
@@ -101,7 +103,7 @@ class SeriesEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, num_features)."""
-        series = self.scaling(x).reshape(len(x), -1, self.item_dim)
+        series = self.layout.items(self.scaling(x))
         features: Tensor = self.out(self.pool(self.layers(_as_image(series))).flatten(start_dim=1))
         return features
 
@@ -109,10 +111,10 @@ class SeriesEncoder(nn.Module):
 class BothOrders(nn.Module):
     """The sorted items, and convolutions over them and over the items in the order given."""
 
-    def __init__(self, x: Tensor, item_dim: int):
+    def __init__(self, x: Tensor, layout: Layout):
         super().__init__()
-        self.item_dim = item_dim
-        items = x.reshape(len(x), -1, item_dim)
+        self.layout = layout
+        items, item_dim = layout.items(x), layout.width
         orders = sorted_by_each(items)
         self.values = InputScaling(items.reshape(-1, item_dim))
         self.whole = InputScaling(torch.cat([order.flatten(1) for order in orders], dim=1))
@@ -125,7 +127,7 @@ class BothOrders(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, p m + 32 m + 16)."""
-        items = x.reshape(len(x), -1, self.item_dim)
+        items = self.layout.items(x)
         orders = sorted_by_each(items)
         parts = [self.whole(torch.cat([order.flatten(1) for order in orders], dim=1))]
         for j, (order, scaling, layers) in enumerate(

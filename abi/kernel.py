@@ -19,6 +19,7 @@ from .config import ABIConfig
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
 from .encoders import LEARNED, build_encoder, candidates, learned_for, prepared
 from .generators.base import Progress
+from .layout import PLAIN, Layout
 from .quantiles import QuantileNetwork
 from .training import TrainingLog, train
 
@@ -32,7 +33,7 @@ class LearnedKernel:
 
     network: QuantileNetwork
     encoder: str
-    item_dim: int
+    layout: Layout
     x_o: Tensor
     order: float
     mixing: float
@@ -74,7 +75,7 @@ def train_kernel(
     previous: LearnedKernel | None = None,
     on_epoch: Progress | None = None,
     *,
-    item_dim: int = 1,
+    layout: Layout = PLAIN,
     own: nn.Module | None = None,
 ) -> tuple[LearnedKernel, TrainingLog]:
     """Train the quantile network on pairs (Algorithm 3).
@@ -92,7 +93,7 @@ def train_kernel(
         seed: seed of directions, weights and batches.
         previous: the last round's kernel, to fine-tune or to choose the encoder from.
         on_epoch: told the share of the training done.
-        item_dim: values of one item of x, for the encoders that know items.
+        layout: items or series of x, for the encoders that know them.
         own: the user's encoder, in place of the configured one.
     """
 
@@ -101,14 +102,14 @@ def train_kernel(
             if on_epoch is not None:
                 on_epoch(done + share * part)
 
-        kernel = _start(theta, x, x_o, config, encoder, item_dim, seed, previous)
+        kernel = _start(theta, x, x_o, config, encoder, layout, seed, previous)
         return kernel, _train(kernel.network, theta, x, config, seed, on_part)
 
-    choices = _choices(x.shape[1], config, previous, item_dim, own)
+    choices = _choices(x.shape[1], config, previous, layout, own)
     learned = own is None and config.encoder == "auto" and previous is None
     share = 1.0 / (len(choices) + learned)
     fits = [attempt(encoder, place * share, share) for place, encoder in enumerate(choices)]
-    if learned and (name := learned_for(x.shape[1], item_dim, _losses(fits))) is not None:
+    if learned and (name := learned_for(x.shape[1], layout, _losses(fits))) is not None:
         fits.append(attempt(name, 1.0 - share, share))
     # The same split and directions for all: their held-out losses are comparable.
     (kernel, log), *others = sorted(fits, key=_rank)
@@ -157,7 +158,7 @@ def _choices(
     x_dim: int,
     config: ABIConfig,
     previous: LearnedKernel | None,
-    item_dim: int,
+    layout: Layout,
     own: nn.Module | None,
 ) -> Sequence[str | nn.Module]:
     """The encoders to try: the user's own, the one asked for, or those that fit x.
@@ -170,7 +171,7 @@ def _choices(
     if config.encoder != "auto":
         return (config.encoder,)
     if previous is None:
-        return candidates(x_dim, item_dim)
+        return candidates(x_dim, layout)
     if config.fine_tune:
         return (previous.encoder,)
     return (previous.encoder, *previous.rivals)
@@ -182,7 +183,7 @@ def _start(
     x_o: Tensor,
     config: ABIConfig,
     encoder: str | nn.Module,
-    item_dim: int,
+    layout: Layout,
     seed: int,
     previous: LearnedKernel | None,
 ) -> LearnedKernel:
@@ -195,7 +196,7 @@ def _start(
     levels = quantile_levels(config.num_levels, config.trim)
     tuned = previous.network if previous is not None and config.fine_tune else None
     with isolated_rng(child_seed(seed, 0)):
-        module = build_encoder(tuned.encoder if tuned else encoder, x, item_dim)
+        module = build_encoder(tuned.encoder if tuned else encoder, x, layout)
         with torch.no_grad():
             num_features = module(x[:1]).shape[1]
         network = QuantileNetwork(
@@ -210,4 +211,4 @@ def _start(
     if tuned is not None:
         network.load_state_dict(tuned.state_dict() | {"directions": directions})
     name = encoder if isinstance(encoder, str) else OWN_ENCODER
-    return LearnedKernel(network, name, item_dim, x_o, config.order, config.mixing)
+    return LearnedKernel(network, name, layout, x_o, config.order, config.mixing)

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .item_encoders import InputScaling, quartiles
+from .layout import Layout
 
 _MOST_AXES = 32
 _MOST_VALUES = 10_000_000  # of x, that axes are sought in
@@ -38,11 +39,11 @@ class PrincipalScores(nn.Module):
     mean: Tensor
     axes: Tensor
 
-    def __init__(self, x: Tensor, item_dim: int, *, lags: bool):
+    def __init__(self, x: Tensor, layout: Layout, *, lags: bool):
         super().__init__()
-        self.item_dim = item_dim
+        self.layout = layout
         # As many as R's acf shows: 10 log10 of the length.
-        self.num_lags = int(10.0 * math.log10(x.shape[1] // item_dim)) if lags else 0
+        self.num_lags = int(10.0 * math.log10(x.shape[1] // layout.width)) if lags else 0
         center, scale = quartiles(x)
         self.register_buffer("center", center)
         self.register_buffer("scale", scale)
@@ -62,7 +63,7 @@ class PrincipalScores(nn.Module):
         left = (direction - self.mean - scores @ self.axes.T).norm(dim=1, keepdim=True)
         parts = [scores, norm.log(), (left + _LEAST).log()]
         if self.num_lags:
-            parts.append(autocorrelations(x.reshape(len(x), -1, self.item_dim), self.num_lags))
+            parts.append(autocorrelations(self.layout.items(x), self.num_lags))
         return torch.cat(parts, dim=1)
 
     def _polar(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from simulators import Prior, SeededSimulator, sample_prior
 from simulators.custom import as_seeded
 
 from .config import WITHOUT_DENSITY, ABIConfig
+from .layout import Layout
 from .support import Support
 
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
@@ -22,8 +23,8 @@ _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 class Problem:
     """Prior, simulator and observation of one fit, in one form.
 
-    ``item_dim`` is the number of values of one item where x is a list of items; a simulator
-    declares it by an attribute of that name. ``encoder`` is the user's own, if there is one.
+    ``layout`` says of what items or series x consists; a simulator declares it by its attributes
+    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one.
     """
 
     prior: Prior
@@ -31,7 +32,7 @@ class Problem:
     x_o: Tensor
     support: Support
     parameter_names: tuple[str, ...]
-    item_dim: int
+    layout: Layout
     encoder: nn.Module | None
 
     @property
@@ -135,15 +136,8 @@ def pose(
             f"`parameter_names` must name the {theta_dim} parameters of the prior; "
             f"got {len(names)} names."
         )
-    item_dim = int(getattr(simulator, "item_dim", 1))
-    if item_dim < 1 or len(observation) % item_dim:
-        raise ValueError(
-            f"`simulator` declares items of {item_dim} values, which do not make up the "
-            f"{len(observation)} values of x_o."
-        )
-    return Problem(
-        prior, seeded, observation, Support.of(prior, theta_dim), names, item_dim, encoder
-    )
+    layout = Layout.of(simulator, len(observation))
+    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names, layout, encoder)
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:

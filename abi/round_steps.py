@@ -265,7 +265,7 @@ class Round:
             child_seed(seed, 2),
             previous,
             on_epoch,
-            item_dim=self.problem.item_dim,
+            layout=self.problem.layout,
             own=self.problem.encoder,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from .generators.flow import restore_flow
 from .generators.mixture import restore_mixture
 from .generators.pushforward import restore_push_forward
 from .kernel import OWN_ENCODER, FixedKernel, LearnedKernel
+from .layout import Layout
 from .posterior import ABIPosterior
 from .quantiles import QuantileNetwork
 from .regions import Region
@@ -95,7 +97,7 @@ def save_state(state: RoundState, path: Path) -> None:
         header["kernel"] = {
             "encoder": state.kernel.encoder,
             "rivals": list(state.kernel.rivals),
-            "item_dim": state.kernel.item_dim,
+            **asdict(state.kernel.layout),
         }
     write_parts(path, "abi-round", tensors, header)
 
@@ -138,16 +140,17 @@ def _restore_kernel(
     config: ABIConfig,
     own: nn.Module | None,
 ) -> LearnedKernel:
-    name, item_dim = header["encoder"], header["item_dim"]
+    name = header["encoder"]
+    layout = Layout(header["item_dim"], header.get("num_series", 1))
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
-        encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), item_dim)
+        encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), layout)
         network = _restore_network(_unprefix("network", tensors), config, encoder)
     # Before version 4 one learned encoder at most was tried again.
     rivals = header["rivals"] if "rivals" in header else [header["rival"]]
     return LearnedKernel(
-        network, name, item_dim, x_o, config.order, config.mixing, tuple(filter(None, rivals))
+        network, name, layout, x_o, config.order, config.mixing, tuple(filter(None, rivals))
     )
 
 

@@ -71,6 +71,7 @@ class CustomTask:
     prior: Prior
     names: tuple[str, ...] | None = None
     item_dim: int = 1
+    num_series: int = 1
 
     @cached_property
     def theta_dim(self) -> int:
@@ -117,6 +118,7 @@ def from_function(
     batched: bool = False,
     parameter_names: Sequence[str] | None = None,
     item_dim: int = 1,
+    num_series: int = 1,
 ) -> CustomTask:
     """Make a task of your own function and prior.
 
@@ -128,6 +130,7 @@ def from_function(
         batched: whether ``f`` takes many parameters at once.
         parameter_names: one name a parameter, in order.
         item_dim: where x is a list of items whose order may not matter, the values of one item.
+        num_series: where x is some series of equal length, one after another, how many.
 
     Raises:
         ValueError: if the number of names is not the number of parameters.
@@ -140,7 +143,7 @@ def from_function(
     torch.Size([3, 2])
     """
     names = tuple(parameter_names) if parameter_names else None
-    task = CustomTask(FunctionSimulator(f, batched), prior, names, item_dim)
+    task = CustomTask(FunctionSimulator(f, batched), prior, names, item_dim, num_series)
     if task.names is not None and len(task.names) != task.theta_dim:
         raise ValueError(
             f"`parameter_names` must name the {task.theta_dim} parameters of the prior; "

@@ -68,6 +68,7 @@ class LotkaVolterra:
 
     theta_dim = 4
     x_dim = 2 * _NUM_POINTS
+    num_series = 2
     parameter_names = ("alpha", "beta", "gamma", "delta")
 
     def __post_init__(self) -> None:

@@ -103,6 +103,7 @@ class LynxHare:
 
     theta_dim = 8
     x_dim = 2 * len(YEARS)
+    num_series = 2
     parameter_names = (
         "alpha", "beta", "gamma", "delta", "hare_0", "lynx_0", "sigma_h", "sigma_l",
     )  # fmt: skip

@@ -16,6 +16,7 @@ from abi.baselines.data_distance import DataDistance
 from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
 from abi.generators.wgan import WGANSettings
+from abi.layout import Layout
 from abi.support import Support, allowed
 from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
 from simulators.random import torch_generator
@@ -206,21 +207,21 @@ def test_sorted_inputs_forget_the_order_of_items() -> None:
     task = MultimodalGaussian()
     x = task(sample_prior(task.prior, 50, 0), 0)
     shuffled = x.reshape(50, 4, 2)[:, [2, 0, 3, 1]].reshape(50, 8)
-    seen, module = features("sorted", x, 2)
+    seen, module = features("sorted", x, Layout(2))
     assert isinstance(module, nn.Identity)
     assert seen(x).shape == (50, 16)
     assert torch.equal(seen(x), seen(shuffled))
-    whole = with_density("sorted", x, 2)
+    whole = with_density("sorted", x, Layout(2))
     assert whole(x).shape == (50, 8)
     assert torch.equal(whole(x), whole(shuffled))
-    assert with_density("moments", x, 2)(x).shape == (50, 5)
+    assert with_density("moments", x, Layout(2))(x).shape == (50, 5)
     with pytest.raises(ValueError, match="whose features have no density"):
-        with_density("moments+sorted", x, 2)
+        with_density("moments+sorted", x, Layout(2))
 
 
 def test_the_canonical_order_keeps_each_item_whole() -> None:
     x = torch.tensor([[3.0, 30.0, 1.0, 10.0, 2.0, 20.0]])
-    assert canonical(x, 2).tolist() == [[1.0, 10.0, 2.0, 20.0, 3.0, 30.0]]
+    assert canonical(x, Layout(2)).tolist() == [[1.0, 10.0, 2.0, 20.0, 3.0, 30.0]]
 
 
 @pytest.mark.parametrize("method", [baselines.rejection_abc, baselines.smc_abc])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import problems
 import pytest
@@ -11,8 +12,10 @@ from test_sampler import SMALL, X_O, quick_fit
 from torch import Tensor, nn
 
 import abi
-from abi.encoders import FIXED, LEARNED, build_encoder, candidates, learned_for, moments, prepared
+from abi.encoders import FIXED, LEARNED, build_encoder, candidates, learned_for, prepared
 from abi.kernel import OWN_ENCODER
+from abi.layout import Layout
+from abi.moments import moments
 from simulators.random import isolated_rng, torch_generator
 
 ORDERLESS = ("sorted", "moments", "moments+sorted", "deep_set")
@@ -25,7 +28,7 @@ def data(rows: int = 40) -> Tensor:
 
 def built(name: str, x: Tensor) -> nn.Module:
     with isolated_rng(0):
-        return build_encoder(name, x, WIDTH)
+        return build_encoder(name, x, Layout(WIDTH))
 
 
 @pytest.mark.parametrize("name", [*FIXED, *LEARNED])
@@ -63,18 +66,19 @@ def test_moments_are_the_mean_and_the_covariance() -> None:
 
 
 def test_what_auto_chooses_from_fits_the_data() -> None:
-    assert candidates(7, 7) == ("flat",)  # one item has no order
-    assert candidates(8, 4) == ("flat", "sorted")  # two items have no covariance of four values
-    assert candidates(8, 2) == ("flat", "sorted", "moments", "moments+sorted")  # too few for axes
-    assert candidates(20, 20) == ("flat", "principal")  # a list of values, not a series
-    assert candidates(50, 1) == FIXED
+    assert candidates(7, Layout(7)) == ("flat",)  # one item has no order
+    assert candidates(8, Layout(4)) == ("flat", "sorted")  # two items: no covariance of four values
+    assert candidates(8, Layout(2)) == ("flat", "sorted", "moments", "moments+sorted")  # no axes
+    assert candidates(20, Layout(20)) == ("flat", "principal")  # a list of values, not a series
+    assert candidates(50, Layout()) == FIXED
+    assert candidates(50, Layout(num_series=2)) == FIXED
 
 
 def test_a_learned_encoder_is_tried_where_the_order_of_many_items_tells_little() -> None:
     matters, does_not = {"flat": 0.1, "sorted": 0.2}, {"flat": 0.2, "sorted": 0.1}
-    assert learned_for(50, 1, does_not) == "both_orders"
-    assert learned_for(50, 1, matters) is None
-    assert learned_for(8, 2, does_not) is None  # four items have no gaps to speak of
+    assert learned_for(50, Layout(), does_not) == "both_orders"
+    assert learned_for(50, Layout(), matters) is None
+    assert learned_for(8, Layout(2), does_not) is None  # four items have no gaps to speak of
 
 
 def test_an_encoder_without_weights_is_applied_once() -> None:
@@ -89,13 +93,51 @@ def test_an_encoder_without_weights_is_applied_once() -> None:
     assert module is learned
 
 
+def test_what_is_no_encoder_is_refused() -> None:
+    with pytest.raises(ValueError, match="`encoder` must be one of flat"):
+        build_encoder("bags", data(), Layout(WIDTH))
+
+
+def test_series_one_after_another_and_items_one_after_another_are_the_same_data() -> None:
+    items = data()
+    series = items.reshape(40, ITEMS, WIDTH).transpose(1, 2).reshape(40, -1)
+    assert torch.equal(Layout(WIDTH).items(items), Layout(num_series=WIDTH).items(series))
+    for name in ("sorted", "moments", "transitions", "deep_set"):
+        with torch.no_grad(), isolated_rng(0):
+            listed = build_encoder(name, items, Layout(WIDTH))(items)
+        with torch.no_grad(), isolated_rng(0):
+            stacked = build_encoder(name, series, Layout(num_series=WIDTH))(series)
+        torch.testing.assert_close(listed, stacked)
+
+
 @pytest.mark.parametrize(
-    ("name", "width", "message"),
-    [("bags", 2, "`encoder` must be one of flat"), ("flat", 5, "`item_dim` must divide x_dim")],
+    ("declared", "message"),
+    [
+        ({"item_dim": 5}, "items of 5 values"),
+        ({"num_series": 5}, "5 series"),
+        ({"item_dim": 2, "num_series": 2}, "keep one of them"),
+    ],
 )
-def test_what_is_no_encoder_is_refused(name: str, width: int, message: str) -> None:
+def test_a_layout_that_does_not_make_up_x_is_refused(
+    declared: dict[str, int], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        build_encoder(name, data(), width)
+        Layout.of(SimpleNamespace(**declared), 12)
+
+
+def test_transitions_say_how_fast_a_path_returns_whatever_its_unit() -> None:
+    rate = torch.linspace(0.05, 0.95, 200)
+    noise = torch.randn(200, 2, 400, generator=torch_generator(1))
+    path = torch.zeros(200, 2, 400)
+    for t in range(1, 400):
+        path[:, :, t] = (1.0 - rate[:, None]) * path[:, :, t - 1] + noise[:, :, t]
+    x = path.reshape(200, -1)
+    layout = Layout(num_series=2)
+    features = build_encoder("transitions", x, layout)(x)
+    rescaled = build_encoder("transitions", 1e3 * x, layout)(1e3 * x)
+    torch.testing.assert_close(features, rescaled, atol=1e-3, rtol=1e-3)
+    correlation = torch.corrcoef(torch.cat([rate[None], features.T]))[0, 1:]
+    assert correlation.abs().max() > 0.97
 
 
 def own_encoder() -> nn.Module:

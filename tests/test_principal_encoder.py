@@ -16,6 +16,7 @@ from torch import Tensor
 from abi import ABIConfig
 from abi.encoders import build_encoder
 from abi.kernel import LearnedKernel, _rank, train_kernel
+from abi.layout import PLAIN, Layout
 from abi.principal_encoder import PrincipalScores, autocorrelations, principal_axes
 from abi.run_folder import RunFolder
 from abi.storage import read_parts, write_parts
@@ -60,11 +61,11 @@ def test_noise_alone_has_one_axis_at_most_by_chance() -> None:
 def test_units_and_loudness_do_not_set_the_axes() -> None:
     x, _ = planted(2_000, 40, (6.0, 4.0))
     units = 10.0 ** torch.linspace(-4.0, 4.0, 40)
-    features = PrincipalScores(x, 1, lags=False)(x)
-    rescaled = PrincipalScores(x * units, 1, lags=False)(x * units)
+    features = PrincipalScores(x, PLAIN, lags=False)(x)
+    rescaled = PrincipalScores(x * units, PLAIN, lags=False)(x * units)
     torch.testing.assert_close(rescaled.abs(), features.abs(), atol=2e-2, rtol=2e-2)
     loud = x * torch.exp(3.0 * torch.randn(2_000, 1, generator=torch_generator(5)))
-    quiet_axes, loud_axes = (PrincipalScores(rows, 1, lags=False).axes for rows in (x, loud))
+    quiet_axes, loud_axes = (PrincipalScores(rows, PLAIN, lags=False).axes for rows in (x, loud))
     assert float(torch.linalg.svdvals(quiet_axes[:, :2].T @ loud_axes[:, :2]).min()) > 0.97
 
 
@@ -74,7 +75,7 @@ def test_what_the_axes_leave_tells_how_noisy_x_is() -> None:
     noise = torch.randn(3_000, 50, generator=torch_generator(2))
     quiet = signal[:, :1] * torch.ones(50)
     x = quiet + sigma * noise
-    encoder = PrincipalScores(x, 1, lags=False)
+    encoder = PrincipalScores(x, PLAIN, lags=False)
     size, left = encoder(x)[:, -2:].unbind(dim=1)
     level = torch.log(sigma[:, 0])
     assert float(torch.corrcoef(torch.stack([left, level]))[0, 1]) > 0.5
@@ -96,10 +97,10 @@ def test_autocorrelations_are_those_of_the_textbook() -> None:
 
 def test_the_features_are_axes_size_rest_and_lags_of_each_channel() -> None:
     x, _ = planted(1_000, 120, (9.0, 7.0))
-    encoder = PrincipalScores(x, 2, lags=False)
+    encoder = PrincipalScores(x, Layout(2), lags=False)
     assert encoder(x[:4]).shape == (4, encoder.axes.shape[1] + 2)
     num_lags = int(10.0 * math.log10(60))
-    lagged = build_encoder("principal+lags", x, 2)(x[:4])
+    lagged = build_encoder("principal+lags", x, Layout(2))(x[:4])
     assert torch.equal(lagged[:, : -2 * num_lags], encoder(x[:4]))
 
 

@@ -12,6 +12,7 @@ from abi.config import ABIConfig
 from abi.encoders import encode
 from abi.item_encoders import InputScaling
 from abi.kernel import train_kernel
+from abi.layout import PLAIN, Layout
 from abi.quantiles import QuantileNetwork, huber_quantile_loss
 from abi.training import TrainingSettings, train
 from simulators import GaussianLinear, sample_joint
@@ -104,11 +105,11 @@ def test_exchangeable_data_are_sorted_when_that_predicts_better() -> None:
 def test_sorted_items_do_not_depend_on_their_order_and_keep_every_value() -> None:
     x = torch.randn(50, 12, generator=torch_generator(0))
     shuffled = x.reshape(50, 4, 3)[:, [2, 0, 3, 1]].reshape(50, 12)
-    assert torch.equal(encode(x, "sorted", 3), encode(shuffled, "sorted", 3))
-    assert encode(x, "sorted", 3).shape == (50, 36)
-    assert torch.equal(encode(x, "sorted", 1), x.sort(dim=1).values)
-    assert encode(x, "flat", 3) is x
-    first = encode(x, "sorted", 3)[:, :12].sort(dim=1).values
+    assert torch.equal(encode(x, "sorted", Layout(3)), encode(shuffled, "sorted", Layout(3)))
+    assert encode(x, "sorted", Layout(3)).shape == (50, 36)
+    assert torch.equal(encode(x, "sorted", PLAIN), x.sort(dim=1).values)
+    assert encode(x, "flat", Layout(3)) is x
+    first = encode(x, "sorted", Layout(3))[:, :12].sort(dim=1).values
     assert torch.equal(first, x.sort(dim=1).values)
 
 

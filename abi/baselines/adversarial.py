@@ -68,7 +68,7 @@ def wgan_gp(
     theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
     check_width(x, problem.x_o)
     settings = settings or WGANSettings()
-    inputs, embedding = features(encoder, x, problem.item_dim, child_seed(seed, 3))
+    inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
     trained = _fit(problem, theta, x, inputs, embedding, settings, child_seed(seed, 2))
     return BaselinePosterior(
         method="wgan_gp",

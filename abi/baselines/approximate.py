@@ -19,6 +19,7 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
 from ..encoders import FIXED
+from ..layout import Layout
 from ..problem import check_width, pose
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
@@ -61,7 +62,7 @@ def rejection_abc(
     if not 0.0 < accept_fraction <= 1.0:
         raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
     problem = pose(prior, simulator, x_o, parameter_names)
-    distance_to = _Distance(encoder, problem.item_dim)
+    distance_to = _Distance(encoder, problem.layout)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
     check_width(x, problem.x_o)
@@ -111,7 +112,7 @@ def smc_abc(
     return _sequential(
         "smc_abc",
         (prior, simulator, x_o, parameter_names),
-        lambda item_dim: _Distance(encoder, item_dim),
+        lambda layout: _Distance(encoder, layout),
         num_simulations,
         seed,
         num_particles,
@@ -161,7 +162,7 @@ def wabc(
     return _sequential(
         "wabc",
         (prior, simulator, x_o, parameter_names),
-        lambda item_dim: DataDistance(item_dim, order, view, lag, curve_weight),
+        lambda layout: DataDistance(layout.item_dim, order, view, lag, curve_weight),
         num_simulations,
         seed,
         num_particles,
@@ -172,19 +173,19 @@ def wabc(
 def _sequential(
     method: str,
     asked: tuple[Any, Any, Tensor, Sequence[str] | None],
-    distance_of: Callable[[int], Callable[[Tensor, Tensor], Tensor]],
+    distance_of: Callable[[Layout], Callable[[Tensor, Tensor], Tensor]],
     num_simulations: int,
     seed: int,
     num_particles: int | None,
     epsilon_decay: float,
 ) -> BaselinePosterior:
-    """SMC-ABC of sbi for any distance; ``distance_of`` takes the number of values of an item."""
+    """SMC-ABC of sbi for any distance; ``distance_of`` takes the layout of x."""
     started = time.process_time()
     require_density(asked[0], method)
     problem = pose(*asked)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     particles = num_particles or max(_LEAST_PARTICLES, num_simulations // 100)
-    distance = distance_of(problem.item_dim)
+    distance = distance_of(problem.layout)
     with guest(child_seed(seed, 2)):
         from sbi.inference import SMCABC
 
@@ -223,20 +224,20 @@ def _sequential(
 class _Distance:
     """Euclidean in the units of the first simulations it is shown; infinite where x is not."""
 
-    def __init__(self, encoder: str, item_dim: int):
+    def __init__(self, encoder: str, layout: Layout):
         if encoder not in FIXED:
             names = ", ".join(FIXED)
             raise ValueError(
                 f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
                 "no network that could teach another."
             )
-        self.encoder, self.item_dim = encoder, item_dim
+        self.encoder, self.layout = encoder, layout
         self.inputs: Inputs | None = None
 
     def __call__(self, x_o: Tensor, x: Tensor) -> Tensor:
         """Distance of each row of x (n, p) to x_o (1, p): (n,)."""
         finite = torch.isfinite(x).all(dim=1)
         if self.inputs is None:
-            self.inputs, _ = features(self.encoder, x[finite], self.item_dim)
+            self.inputs, _ = features(self.encoder, x[finite], self.layout)
         gap = self.inputs(torch.where(finite[:, None], x, x_o)) - self.inputs(x_o)
         return torch.where(finite, gap.norm(dim=1), torch.inf)

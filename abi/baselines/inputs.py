@@ -17,25 +17,26 @@ from simulators.random import isolated_rng
 
 from ..encoders import LEARNED, build_encoder, encode, features_of
 from ..item_encoders import InputScaling
+from ..layout import Layout
 
 Inputs = Callable[[Tensor], Tensor]
 
 
 def features(
-    encoder: str | nn.Module, x: Tensor, item_dim: int, seed: int = 0
+    encoder: str | nn.Module, x: Tensor, layout: Layout, seed: int = 0
 ) -> tuple[Inputs, nn.Module]:
     """A fixed map of x for NPE and other networks, and the module to be trained with them.
 
     Args:
         encoder: a name, or a module x (n, p) -> features (n, k), copied before it is trained.
         x: simulations that set the units, (n, p).
-        item_dim: values of one item of x.
+        layout: items or series of x.
         seed: of the initial weights of a learned encoder.
     """
     if isinstance(encoder, nn.Module) or encoder in LEARNED:
         with isolated_rng(seed):
-            return nn.Identity(), build_encoder(encoder, x, item_dim)
-    return build_encoder(encoder, x, item_dim), nn.Identity()
+            return nn.Identity(), build_encoder(encoder, x, layout)
+    return build_encoder(encoder, x, layout), nn.Identity()
 
 
 def num_features(inputs: Inputs, embedding: nn.Module, x: Tensor) -> int:
@@ -43,7 +44,7 @@ def num_features(inputs: Inputs, embedding: nn.Module, x: Tensor) -> int:
     return features_of(embedding, inputs(x[:2])).shape[1]
 
 
-def with_density(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:
+def with_density(encoder: str | nn.Module, x: Tensor, layout: Layout) -> Inputs:
     """A map of x whose image has a density, for NLE.
 
     Raises:
@@ -56,8 +57,8 @@ def with_density(encoder: str | nn.Module, x: Tensor, item_dim: int) -> Inputs:
             "whose features have no density. Use snpe."
         )
     order = _WITH_DENSITY[encoder]
-    scaling = InputScaling(order(x, item_dim))
-    return lambda rows: scaling(order(rows, item_dim))
+    scaling = InputScaling(order(x, layout))
+    return lambda rows: scaling(order(rows, layout))
 
 
 def encoder_for(method: str, encoder: str) -> str:
@@ -65,15 +66,15 @@ def encoder_for(method: str, encoder: str) -> str:
     return "flat" if method == "snle" and encoder not in _WITH_DENSITY else encoder
 
 
-def canonical(x: Tensor, item_dim: int) -> Tensor:
+def canonical(x: Tensor, layout: Layout) -> Tensor:
     """The items of x (n, p) in the order of their first coordinate, (n, p)."""
-    items = x.reshape(len(x), -1, item_dim)
+    items = layout.items(x)
     order = items[:, :, 0].argsort(dim=1)[:, :, None].expand_as(items)
     return items.gather(1, order).reshape(len(x), -1)
 
 
-_WITH_DENSITY: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "flat": lambda x, item_dim: x,
+_WITH_DENSITY: dict[str, Callable[[Tensor, Layout], Tensor]] = {
+    "flat": lambda x, layout: x,
     "sorted": canonical,
-    "moments": lambda x, item_dim: encode(x, "moments", item_dim),
+    "moments": lambda x, layout: encode(x, "moments", layout),
 }

@@ -76,7 +76,7 @@ def snle(
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
-    inputs = with_density(encoder, x, problem.item_dim)
+    inputs = with_density(encoder, x, problem.layout)
     with guest(child_seed(seed, 2)):
         chains = {"num_chains": num_chains, "warmup_steps": warmup_steps, "thin": thin}
         trainer = _Trainer(problem, inputs, flow, chains, training_limits(max_epochs))

@@ -78,7 +78,7 @@ def snpe(
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
     check_width(x, problem.x_o)
-    inputs, embedding = features(encoder, x, problem.item_dim, child_seed(seed, 3))
+    inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
     with guest(child_seed(seed, 2)):
         trainer = _Trainer(problem, inputs, embedding, proposal, training_limits(max_epochs))
         trainer.add(problem.support.to_real(theta), x)

@@ -26,6 +26,7 @@ from simulators.random import child_seed, torch_generator
 
 from ..encoders import features_of
 from ..generators.pushforward import Conditioned
+from ..layout import Layout
 from ..problem import check_width, pose
 from ..training import TrainingLog, TrainingSettings, train
 from .calls import CountedSimulator
@@ -77,7 +78,7 @@ def abc_ss(
     drawn = sample_prior(problem.prior, num_simulations, child_seed(seed, 1))
     half = num_simulations // 2
     summaries, log = _posterior_mean(
-        *calls.pairs(drawn[:half]), encoder, problem.item_dim, child_seed(seed, 2)
+        *calls.pairs(drawn[:half]), encoder, problem.layout, child_seed(seed, 2)
     )
     theta, x = calls.pairs(drawn[half:])
     check_width(x, problem.x_o)
@@ -111,14 +112,14 @@ def abc_ss(
 
 
 def _posterior_mean(
-    theta: Tensor, x: Tensor, encoder: str | nn.Module, item_dim: int, seed: int
+    theta: Tensor, x: Tensor, encoder: str | nn.Module, layout: Layout, seed: int
 ) -> tuple[Callable[[Tensor], Tensor], TrainingLog]:
     """Regress theta on x: x (n, p) -> an estimate of E[theta | x] in prior sds, (n, d).
 
     The mean is the function of x with the least mean squared error.
     """
     center, scale = theta.mean(dim=0), theta.std(dim=0).clamp(min=1e-9)
-    inputs, embedding = features(encoder, x, item_dim, child_seed(seed, 0))
+    inputs, embedding = features(encoder, x, layout, child_seed(seed, 0))
     width = num_features(inputs, embedding, x)
     network = Conditioned((width, *_HIDDEN, theta.shape[1]), seed=child_seed(seed, 1))
     module = nn.Sequential(embedding, network)
