@@ -14,7 +14,7 @@ from .training import TrainingSettings, check_device
 
 Encoder = Literal[
     "auto",
-    "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags",
+    "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
     "deep_set", "conv", "both_orders",
 ]  # fmt: skip
 Proposal = Literal["truncated", "generator"]
