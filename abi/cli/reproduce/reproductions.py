@@ -159,10 +159,12 @@ def _lotka_volterra() -> Reproduction:
         budget=10_000,
         quick_budget=2_000,
         rounds=2,
+        encoder="transitions",
         has_exact=False,
         series=("prey", "predators"),
         note="No exact posterior is known: shown are the true parameters and what the posterior "
-        "predicts. The paper's path is not printed: ours is one simulation at its true parameters.",
+        "predicts. The paper's path is not printed: ours is one simulation at its true parameters. "
+        "Rivals see the moments of the path's transitions, SNLE the path.",
     )
 
 
