@@ -93,7 +93,7 @@ def draw_marginals(
     # A method that is not held to the budget says what it took.
     beyond = {m: f"{m} ({c.calls:,} calls)" for m, (c, _) in shown.items() if c.calls > c.budget}
     labels = [beyond.get(label, label) for label in labels]
-    across = min(len(labels), 2 * columns + 1)
+    across = min(len(labels), 2 * columns)
     figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False)
     figure.suptitle(f"{experiment.problem.title} ({cell.budget:,} calls)", fontsize=11)
     figure.savefig(path, dpi=120)
@@ -279,6 +279,7 @@ def draw_predictive(experiment: Experiment, cell: Cell, samples: Tensor, path: P
     for k, ax in enumerate(np.atleast_1d(figure.subplots(1, len(series)))):
         band(ax, steps, paths[:, k], x_o[k])
         ax.set(xlabel="time", ylabel=series[k])
+        ax.locator_params(axis="x", integer=True, nbins=6)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle(f"What {cell.method} predicts; {cell.budget:,} calls", fontsize=10)
