@@ -33,7 +33,7 @@ from .regions import Region
 from .rounds import RoundRecord, RoundState
 from .versions import versions
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,
@@ -141,7 +141,7 @@ def _restore_kernel(
     own: nn.Module | None,
 ) -> LearnedKernel:
     name = header["encoder"]
-    layout = Layout(header["item_dim"], header.get("num_series", 1))
+    layout = Layout(header["item_dim"], header.get("num_series", 1))  # new in version 5
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
