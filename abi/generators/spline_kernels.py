@@ -45,14 +45,24 @@ def _slope_at(raw: Any, knot: int) -> Any:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _bin(x: Any, widths: Any, heights: Any) -> tuple[int, Any, Any]:
-    """The bin that holds x, and its left and lower edges."""
+def _bin(x: Any, widths: Any, heights: Any) -> tuple[int, Any, Any, Any, Any]:
+    """The bin that holds x: its number, lower edge, width and height, and where in it x lies."""
     left, low, k = -_BOUND, -_BOUND, 0
     while k < len(widths) - 1 and x > left + _TWO * _BOUND * widths[k]:
         left += _TWO * _BOUND * widths[k]
         low += _TWO * _BOUND * heights[k]
         k += 1
-    return k, left, low
+    width = _TWO * _BOUND * widths[k]
+    return k, low, width, _TWO * _BOUND * heights[k], (x - left) / width
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _ratio(s: Any, z: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
+    """Numerator and denominator of equation 4, and the numerator of its derivative, equation 5."""
+    u = z * (_ONE - z)
+    above = s * z**2 + first * u
+    below = s + (first + second - _TWO * s) * u
+    return above, below, _TWO * s * u + first * (_ONE - z) ** 2 + second * z**2
 
 
 @njit(nogil=True, cache=True)
@@ -70,16 +80,11 @@ def spline(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
             continue
         _shares(raw_widths[i], widths)
         _shares(raw_heights[i], heights)
-        k, left, low = _bin(x[i], widths, heights)
+        k, low, width, height, z = _bin(x[i], widths, heights)
         first, second = _slope_at(raw_slopes[i], k), _slope_at(raw_slopes[i], k + 1)
-        width, height = _TWO * _BOUND * widths[k], _TWO * _BOUND * heights[k]
-        s, z = height / width, (x[i] - left) / width
-        u = z * (_ONE - z)
-        above = s * z**2 + first * u
-        below = s + (first + second - _TWO * s) * u
-        rise = _TWO * s * u + first * (_ONE - z) ** 2 + second * z**2
+        above, below, rise = _ratio(height / width, z, first, second)
         y[i] = low + height * above / below
-        log_slope[i] = _TWO * math.log(s / below) + math.log(rise)
+        log_slope[i] = _TWO * math.log(height / width / below) + math.log(rise)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -118,14 +123,10 @@ def spline_gradient(x: Any, raw: Any, of_y: Any, of_log: Any, of_x: Any, of_raw:
             continue
         _shares(raw_widths[i], widths)
         _shares(raw_heights[i], heights)
-        k, left, _ = _bin(x[i], widths, heights)
+        k, _, width, height, z = _bin(x[i], widths, heights)
         first, second = _slope_at(raw_slopes[i], k), _slope_at(raw_slopes[i], k + 1)
-        width, height = _TWO * _BOUND * widths[k], _TWO * _BOUND * heights[k]
-        s, z = height / width, (x[i] - left) / width
-        u = z * (_ONE - z)
-        above = s * z**2 + first * u
-        below = s + (first + second - _TWO * s) * u
-        rise = _TWO * s * u + first * (_ONE - z) ** 2 + second * z**2
+        s, u = height / width, z * (_ONE - z)
+        above, below, rise = _ratio(s, z, first, second)
 
         of_above = of_y[i] * height / below
         of_below = -(of_above * above + _TWO * of_log[i]) / below
