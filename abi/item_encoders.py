@@ -47,7 +47,7 @@ class InputScaling(nn.Module):
 def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     """The median and the interquartile range of each coordinate of x (n, p), (p,) each."""
     levels = torch.tensor([0.25, 0.5, 0.75]).double()
-    lower, center, upper = torch.quantile(_rows(x).double(), levels, 0)
+    lower, center, upper = torch.quantile(some_rows(x).double(), levels, 0)
     spread = upper - lower
     # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
     deviation = x.double().std(dim=0, correction=0)
@@ -56,8 +56,8 @@ def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     return center.float(), spread.float()
 
 
-def _rows(x: Tensor) -> Tensor:
-    """Some of the rows: quartiles need no more, and sorting very many takes seconds."""
+def some_rows(x: Tensor) -> Tensor:
+    """Some rows of x (n, p): quantiles need no more, and sorting very many takes seconds."""
     most = max(1_000, min(100_000, 10_000_000 // x.shape[1]))
     if len(x) <= most:
         return x
