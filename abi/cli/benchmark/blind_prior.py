@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from validation import ColtTraining, ScoreTest, TrainedColt, TrainedScore, Training, WholeTest
+from validation import ColtTraining, ScoreTest, TrainedScore, Training, WholeTest
 from validation.perturbations import DIMENSIONS, nptbench
 
 from .colt_tests import colt_tests
@@ -66,7 +66,6 @@ def _tests(quick: bool) -> dict[str, Any]:
     balls = ColtTraining(hidden=hidden, learning_rate=1e-3, epochs=300 if quick else 1_000)
     network = Training(hidden=hidden)
     return colt_tests(num_samples, balls, network) | {
-        "CoLT residual": TrainedColt("residual", num_samples, balls),
         "conformal uniform(10)": TrainedScore(ScoreTest("uniform", 10), training=network),
         "score-rank": WholeTest("score_rank"),
     }

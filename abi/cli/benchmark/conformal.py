@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from validation import FixedScore, ScoreTest, TrainedScore, Training, WholeTest
 from validation.perturbations import LinearScore, bivariate, nptbench
 
-from .experiment import Experiment, Part
+from .experiment import Experiment, Ordering, Part
 from .images import image_parts
 from .sphere import sphere_parts
 
@@ -21,6 +22,8 @@ _STRENGTHS = {
     "additional_mode": (0.0, 0.02, 0.04, 0.06, 0.08, 0.1),
     "mode_collapse": (0.0, 0.02, 0.04, 0.06, 0.08, 0.1),
 }
+_DISCRIMINATIVE = {"DC, rows permuted": "rows", "DC, labels permuted": "labels"}
+"""Discriminative calibration by its null."""
 _FIXED = {
     "mean_shift": 0.1,
     "covariance": 0.5,
@@ -61,7 +64,26 @@ def conformal(quick: bool) -> Experiment:
         " deviation b; its strengths and noise are ours, for the paper prints none. Images:"
         " features of Inception-v3, the class one-hot; noise drawn once an image, no dropout.",
         tuple(parts),
+        tuple(_orderings(names)),
     )
+
+
+def _orderings(names: tuple[str, ...]) -> Iterator[Ordering]:
+    for name in names:
+        trained, weak = (name, "trained"), (name, "weak")
+        for first in ("uniform(200)", "multiple"):
+            yield Ordering(
+                f"{first} is above C2ST, {name}", "Figure 2a, Results", first, ("C2ST",), trained
+            )
+            yield Ordering(
+                f"{first} matches or outperforms SBC, TARP and DC, {name}", "Figure 2a, Results",
+                first, ("SBC", "TARP", *_DISCRIMINATIVE), trained, strict=False,
+            )  # fmt: skip
+            for b in (0.25, 0.5, 0.75, 0.9, 0.95):
+                yield Ordering(
+                    f"{first} is above C2ST at b = {b:g}, {name}", "Figure 2b, Results",
+                    f"{first}, b = {b:g}", (f"C2ST, b = {b:g}",), weak,
+                )  # fmt: skip
 
 
 def _tests(quick: bool) -> dict[str, Any]:
@@ -82,13 +104,12 @@ def _tests(quick: bool) -> dict[str, Any]:
 
 def _discriminative(quick: bool) -> dict[str, Any]:
     """Discriminative calibration, too dear for the quick setting."""
-    nulls = () if quick else ("rows", "labels")
     return {
-        f"DC, {null} permuted": WholeTest(
+        name: WholeTest(
             "discriminative_calibration",
             {"num_samples": 10, "null": null, "num_permutations": 99, "training": _network(quick)},
         )
-        for null in nulls
+        for name, null in ({} if quick else _DISCRIMINATIVE).items()
     }
 
 

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .results import Result, interval
+from .intervals import interval
+from .results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

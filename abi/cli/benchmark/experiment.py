@@ -50,6 +50,21 @@ class Part:
     """Whether it can only be run with ``--images``."""
 
 
+@dataclass(frozen=True)
+class Ordering:
+    """A statement of a paper, in words, that one test rejects more often than others."""
+
+    says: str
+    where: str
+    """Section or figure."""
+    first: str
+    seconds: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    """Words that the label of a part holds, all of them."""
+    strict: bool = True
+    """Whether it says above; else at least as often."""
+
+
 @dataclass(frozen=True, eq=False)
 class Experiment:
     """A table or a figure of a paper."""
@@ -60,3 +75,4 @@ class Experiment:
     setting: str
     """How it is done here, and where that differs."""
     parts: tuple[Part, ...]
+    orderings: tuple[Ordering, ...] = ()

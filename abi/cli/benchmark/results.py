@@ -9,8 +9,16 @@ from validation import PowerRate, PowerStudy, power
 from validation.perturbations import Failure
 
 from .experiment import Experiment, Part, Place, Published
+from .intervals import interval
+from .orderings import judge
 
 Result = tuple[Part, PowerStudy]
+
+_READING = (
+    "Judged at every strength above 0: one test is above another where their intervals have nothing"
+    " in common. *Differs*: below at some point; *agrees*: nowhere below, and above somewhere where"
+    " the paper says above; *open*: neither."
+)
 
 
 def run_part(part: Part, place: Place, *, seed: int, workers: int) -> Result:
@@ -35,6 +43,8 @@ def summary(
     name: str, experiment: Experiment, results: list[Result], quick: bool, seed: int
 ) -> dict[str, Any]:
     """Everything as JSON has it: rates with intervals, the paper's, and where the two differ."""
+    orderings = [judge(ordering, results) for ordering in experiment.orderings]
+    differing = [line for part, study in results for line in _disagreements(part, study)]
     return {
         "format": "abi_benchmark",
         "version": 1,
@@ -46,7 +56,8 @@ def summary(
         "seed": seed,
         "cpu_seconds": round(sum(cell.seconds or 0.0 for _, s in results for cell in s.cells)),
         "parts": [{"label": part.label, **_studied(part, study)} for part, study in results],
-        "disagreements": [line for part, study in results for line in _disagreements(part, study)],
+        "orderings": orderings,
+        "disagreements": differing + [line for found in orderings for line in _below(found)],
     }
 
 
@@ -65,19 +76,17 @@ def markdown(values: Mapping[str, Any]) -> str:
         for rate in part["rates"]:
             lines.append(_row(rate))
         lines.append("")
+    if values["orderings"]:
+        lines += ["## Orderings in words", "", _READING, ""]
+        lines += ["| the paper | where | ours | verdict |", "|---|---|---|---|"]
+        lines += [
+            f"| {found['says']} | {found['where']} | {found['ours']} | {found['verdict']} |"
+            for found in values["orderings"]
+        ] + [""]
     if values["disagreements"]:
         lines += ["## Where ours and the paper's differ", ""]
         lines += [f"- {line}" for line in values["disagreements"]] + [""]
     return "\n".join(lines)
-
-
-def interval(rate: PowerRate) -> tuple[float, float]:
-    """Clopper-Pearson, widened to the mean ± two standard errors over seeds where that is more."""
-    low, high = rate.interval
-    if rate.rate is not None and rate.standard_error is not None:
-        low = min(low, rate.rate - 2 * rate.standard_error)
-        high = max(high, rate.rate + 2 * rate.standard_error)
-    return max(low, 0.0), min(high, 1.0)
 
 
 def differs(rate: PowerRate, published: Published) -> bool:
@@ -110,6 +119,11 @@ def _disagreements(part: Part, study: PowerStudy) -> list[str]:
             )
         lines += [f"{part.label}, {rate.method}: {error}" for error in rate.errors]
     return lines
+
+
+def _below(found: Mapping[str, Any]) -> list[str]:
+    """The points that contradict an ordering."""
+    return [f"{found['says']}: {point}" for point in found["below"]]
 
 
 def _row(rate: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import tree
 
 from .colt_tests import colt_tests
-from .experiment import Experiment, Part, Published
+from .experiment import Experiment, Ordering, Part, Published
 
 _IN_THE_TEXT = {
     ("CoLT Full", 1.5): Published(0.877, 0.0),
@@ -37,7 +37,13 @@ def tree_curves(quick: bool) -> Experiment:
         "The branches are drawn anew: theirs are in code under another licence. Networks trained"
         " once a seed on 1,000 pairs, then batches of 1,000, 100 draws each.",
         (part,),
-    )
+        (
+            Ordering(
+                "CoLT Full is above C2ST, SBC and TARP", "Figure 1, caption", "CoLT Full",
+                ("C2ST", "SBC", "TARP"),
+            ),
+        ),
+    )  # fmt: skip
 
 
 def _tests(quick: bool) -> dict[str, Any]:
