@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from abi.cli.app import app
 from abi.cli.benchmark.local import run
+from abi.cli.benchmark.local.agreement import agreement, agreement_lines
 from abi.cli.benchmark.local.cells import LocalCell, recipe
 from abi.cli.benchmark.local.claims import (
     CLAIMS,
@@ -27,6 +28,7 @@ from abi.cli.benchmark.local.claims import (
 from abi.cli.benchmark.local.estimate import estimate, from_base
 from abi.cli.benchmark.local.judges import JUDGES, Question
 from abi.cli.benchmark.local.parts import TASKS, GainPart, LocalPart, Sizes, parts
+from abi.cli.benchmark.local.parts import agreement as agreement_part
 from abi.cli.benchmark.local.study import LocalStudy, study
 from simulators import GaussianLinear, JansenRit, sample_joint
 from simulators.random import isolated_rng
@@ -54,9 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _work(place: Path, methods: list[str], part: LocalPart = TINY) -> LocalStudy:
     with isolated_rng(0):  # importing sbi draws from numpy's global stream
-        (found,) = study(
-            [part], methods, seed=0, workers=1, minutes=None, folder=place, progress=False
-        )
+        (found,) = study([part], methods, seed=0, workers=1, end=None, folder=place, progress=False)
     return found
 
 
@@ -194,7 +194,8 @@ def test_verdicts_follow_the_intervals(claim: Claim, verdict: str) -> None:
 def test_the_paper_s_statements_are_on_tests_and_tasks_that_exist() -> None:
     assert set(CLAIMS) == set(TASKS)
     labels = [part.label for part in parts(quick=False)]
-    assert labels == [*TASKS, "jansen-rit"]
+    compared = [f"agreement,{label}" for label in TASKS]
+    assert labels == [*TASKS, *compared, "jansen-rit", "one-class"]
     assert {part.label for part in parts(quick=True)} <= set(labels)
 
 
@@ -221,6 +222,49 @@ def test_the_command_writes_tables_and_pictures_and_takes_up_what_is_kept(
     assert json.loads(again.stdout) == values
 
 
+def test_agreement_is_with_the_oracle_at_the_same_observations() -> None:
+    """The mean is wrong where x is positive: the statistics rise and fall together."""
+    q = as_posterior(lambda x: Normal(x / 2 + 0.4 * x.clamp_min(0), 0.5**0.5))
+    task = GaussianLinear(2, 1.0, 1.0)
+    own = LocalPart("linear", task, (1_000,), (2_000,), 1_000, 1)
+    own = replace(own, sizes=Sizes(num_samples=500, num_ranked=20, patience=10))
+    part = agreement_part(own, 20)
+    assert part.points() == [(1_000, 2_000, False)]
+    question = Question(task, q, False, 2_000, 5, part.sizes)
+    asked = ("oracle C2ST", "L-C2ST")
+    cells = []
+    for name in asked:
+        found, p_values = map(tuple, JUDGES[name](question))
+        own_cell = LocalCell(part.label, name, 1_000, 2_000, False, 0, 0, 0, "")
+        cells.append(replace(own_cell, statistics=found, p_values=p_values, seconds=3.0))
+    values = agreement(LocalStudy(part, asked, tuple(cells), len(cells)))
+    (row,) = values["correlations"]
+    assert row["r"] > 0.5
+    assert row["interval"][0] < row["r"] < row["interval"][1]
+    assert row["p_value"] < 0.01
+    # The oracle trains for each of the twenty observations, the other once for all.
+    seconds = {one["test"]: one["seconds"] for one in values["seconds"]}
+    assert seconds == {"oracle C2ST": 0.15, "L-C2ST": 3.0}
+    assert "| 1000 | L-C2ST |" in "\n".join(agreement_lines(values))
+
+
+def test_only_some_estimates_are_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = agreement_part(TINY, 5)
+    monkeypatch.setattr(run, "parts", lambda quick: (TINY, compared))
+    words = ["benchmark", "lc2st", "--part", "agreement", "--no-progress", "--out", str(tmp_path)]
+    with isolated_rng(0):
+        result = CliRunner().invoke(app, [*words, "--num-train", "50", "--json"])
+    assert result.exit_code == 0, result.output
+    (one,) = json.loads(result.stdout)["agreements"]
+    assert {row["num_train"] for row in one["correlations"]} == {50}
+    assert len(one["correlations"][0]["statistics"][0]) == 5
+    assert (tmp_path / "lc2st_agreement.png").stat().st_size > 10_000
+    wrong = CliRunner().invoke(app, [*words, "--num-train", "51"])
+    assert "`--num-train` must be among 50, 60" in str(wrong.exception)
+
+
 def test_no_minutes_begin_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "parts", lambda quick: (TINY, GAINS))
     words = ["benchmark", "lc2st", "--minutes", "0", "--out", str(tmp_path), "--json"]
@@ -237,6 +281,7 @@ def test_no_minutes_begin_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("lc2st", ["--part", "three-moons"], "`--part` must be in one of these names: two-moons"),
         ("lc2st", ["--test", "nothing"], "`--test` must be in one of these names: oracle C2ST"),
         ("tree", ["--minutes", "1"], "`--minutes`"),
+        ("tree", ["--num-train", "100"], "`--num-train`"),
     ],
 )
 def test_mistakes_are_named_in_one_line(name: str, words: list[str], named: str) -> None:

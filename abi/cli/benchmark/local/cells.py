@@ -50,16 +50,11 @@ def asked_cells(part: LocalPart, methods: list[str], seed: int) -> list[list[Loc
 
     Each run holds everything once: a study that is stopped has a balanced table.
     """
-    most = part.num_cals[-1]
-    points = {(train, most, False): None for train in part.num_trains}
-    points |= {
-        (part.num_train, cal, exact): None for cal in part.num_cals for exact in (False, True)
-    }
     settings = f"{part.sizes}, max_epochs={part.max_epochs}"
     return [
         [
             LocalCell(part.label, method, train, num_cal, exact, run, index, seed, settings)
-            for train, cal, exact in points
+            for train, cal, exact in part.points()
             if cal == num_cal
         ]
         for run in range(part.repetitions)
@@ -72,7 +67,7 @@ def asked_cells(part: LocalPart, methods: list[str], seed: int) -> list[list[Loc
 def recipe(part: LocalPart, num_train: int, seed_index: int, seed: int) -> Recipe:
     """How the estimate of a cell is made."""
     own = child_seed(seed, 0, seed_index, num_train)
-    return Recipe(part.label, num_train, own, max_epochs=part.max_epochs)
+    return Recipe(part.estimates, num_train, own, max_epochs=part.max_epochs)
 
 
 def work_cell(cell: LocalCell, part: LocalPart, folder: Path) -> None:

@@ -1,15 +1,18 @@
-"""The pictures: Figure 2 of the paper, a row a task, and Figures 3 and 4 for Jansen-Rit."""
+"""The pictures: Figures 2 and 5 of the paper, a row a task; Figures 1, 3, 4 and 6."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import pstdev
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from validation.plotting import plot_pairs, plot_pp
 
 from .gains import SHOWN, GainStudy
+from .one_class import STATISTICS, bayes_statistics
 from .study import LocalRate, LocalStudy
 
 if TYPE_CHECKING:
@@ -41,6 +44,72 @@ def draw_studies(studies: list[LocalStudy], path: Path) -> None:
         row[2].set(ylabel="power", title=f"N_train = {train:,}", xlabel="N_cal")
         row[3].set(ylabel="type I error", title="q plays the truth", xlabel="N_cal")
     grid[0, 1].legend(fontsize=7, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def draw_agreements(agreements: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """The local statistics over the oracle's, a dot an observation, a row a task."""
+    from matplotlib.figure import Figure
+
+    trains = sorted({row["num_train"] for one in agreements for row in one["correlations"]})
+    size = 3.3 * len(trains), 3.1 * len(agreements) + 0.4
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(agreements), len(trains), squeeze=False)
+    for one, panels in zip(agreements, grid, strict=True):
+        for num_train, ax in zip(trains, panels, strict=True):
+            rows = [row for row in one["correlations"] if row["num_train"] == num_train]
+            _agreement(rows, ax)
+            ax.set_title(f"{one['label'].split(',')[-1]}, N_train = {num_train:,}", fontsize=9)
+        panels[0].set_ylabel("local statistic")
+    for ax in grid[-1]:
+        ax.set_xlabel("oracle's statistic")
+    figure.savefig(path, dpi=110)
+
+
+def _agreement(rows: Sequence[Mapping[str, Any]], ax: Axes) -> None:
+    """Both local tests in one panel, with the diagonal."""
+    from matplotlib.ticker import NullFormatter
+
+    values = [value for row in rows for column in row["statistics"] for value in column]
+    if not values:
+        return
+    ends = [min(values), max(values)]
+    ax.plot(ends, ends, color="0.6", linewidth=1)
+    for row, (colour, marker) in zip(rows, (("tab:blue", "o"), ("tab:orange", "s")), strict=False):
+        label = f"{row['test']}, r = {row['r']:.2f}"
+        ax.plot(*row["statistics"], marker, color=colour, markersize=3, label=label)
+    ax.set(xscale="log", yscale="log", xlim=(ends[0] / 1.5, ends[1] * 1.5))
+    ax.set_ylim(ax.get_xlim())
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_formatter(NullFormatter())  # they would crowd the decades
+    ax.legend(fontsize=7, frameon=False)
+
+
+def draw_one_class(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """The statistics of the best classifier, and power with quadratic discriminants."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    at = [row["scale"] for row in rows]
+    dense = np.linspace(min(at), max(at), 200)
+    best = np.array([bayes_statistics(scale) for scale in dense])
+    for number, name in enumerate(STATISTICS):
+        looks = {"color": f"C{number // 2}", "linestyle": "-" if number % 2 else "--"}
+        chance = 0.5 if number < 2 else 0.0
+        for side in (dense < 1.0, dense > 1.0):  # at one the accuracy of one class jumps
+            label = name if side[0] else None
+            left.plot(dense[side], best[side, number] - chance, label=label, **looks)
+        power = [row["power"][name] for row in rows]
+        values = [one["rate"] for one in power]
+        below = [one["rate"] - one["interval"][0] for one in power]
+        above = [one["interval"][1] - one["rate"] for one in power]
+        right.errorbar(at, values, (below, above), elinewidth=0.7, label=name, **looks)
+    left.axhline(0.0, color="0.6", linewidth=0.7)
+    left.set(xlabel="s", ylabel="statistic less its value at p = q", title="best classifier")
+    right.axhline(0.05, color="0.4", linestyle=":", linewidth=1)
+    right.set(xlabel="s", ylabel="power", ylim=(-0.03, 1.03), title="quadratic discriminants")
+    left.legend(fontsize="small", frameon=False)
     figure.savefig(path, dpi=110)
 
 

@@ -48,25 +48,33 @@ class Question:
     @property
     def x_o(self) -> Tensor:
         """The observations, (m, p)."""
-        return observations(self.task)[: self.sizes.num_x_o]
+        return observations(self.task, self.sizes.num_x_o)
+
+    @property
+    def named_pairs(self) -> _Pairs:
+        """What the calibration pairs are drawn by, whoever plays the truth."""
+        return _Pairs(self.task, self.num_cal, self.seed)
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """Calibration pairs: theta (N_cal, d), x (N_cal, p)."""
-        theta, x = _Pairs(self.task, self.num_cal, self.seed).draw()
+        theta, x = self.named_pairs.draw()
         return (self.q.sample(1, x, child_seed(self.seed, 1))[0] if self.exact else theta), x
 
     def truth(self, k: int, num_samples: int) -> Tensor:
         """Draws (num_samples, d) of the true posterior at observation ``k``."""
+        if not self.exact:
+            return _exact_draws(self.named_pairs, self.sizes.num_x_o, k, num_samples)
         seed = child_seed(self.seed, 2, k)
-        if self.exact:
-            return self.q.sample(num_samples, self.x_o[k : k + 1], seed)[:, 0]
-        drawn: Tensor = self.task.reference_posterior(self.x_o[k], num_samples, seed)
-        return drawn
+        return self.q.sample(num_samples, self.x_o[k : k + 1], seed)[:, 0]
 
 
-def observations(task: Task) -> Tensor:
-    """The ten observations of a task, (10, p)."""
-    return sample_joint(task, NUM_OBSERVATIONS, seed=child_seed(2023, 0))[1]
+def observations(task: Task, number: int) -> Tensor:
+    """Observations of a task, (number, p): the first of its ten, or as many new ones as are more.
+
+    Draws from prior and simulator: nobody chose them.
+    """
+    most = max(number, NUM_OBSERVATIONS)
+    return sample_joint(task, most, seed=child_seed(2023, 0))[1][:number]
 
 
 def oracle(question: Question) -> Answer:
@@ -97,7 +105,7 @@ def local_as_published(question: Question) -> Answer:
 
 def local_flow(question: Question) -> Answer:
     """L-C2ST-NF; the null networks serve every q that is asked about with the same pairs."""
-    null = _flow_null(_Pairs(question.task, question.num_cal, question.seed), question.sizes)
+    null = _flow_null(question.named_pairs, question.sizes)
     fitted = fit_lc2st(question.q, *question.pairs(), flow=True, flow_null=null)
     return _answer(fitted.test(question.x_o, num_samples=question.sizes.num_samples))
 
@@ -135,6 +143,13 @@ def _local(question: Question, **null: Any) -> Answer:
 def _answer(result: Any) -> Answer:
     # One observation after the other, as the paper tests: not adjusted for their number.
     return result.details["statistics"], result.details["p_values"]
+
+
+# Estimates on more or fewer pairs are asked about one after the other, with the same truth.
+@lru_cache(maxsize=128)
+def _exact_draws(pairs: _Pairs, num_x_o: int, k: int, num_samples: int) -> Tensor:
+    x_o = observations(pairs.task, num_x_o)[k]
+    return pairs.task.reference_posterior(x_o, num_samples, child_seed(pairs.seed, 2, k))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Figures 2 and 5 of the L-C2ST paper: which tasks, how much training, how many pairs."""
+"""The experiments of the L-C2ST paper: which tasks, how much training, how many pairs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from simulators import (
     TwoMoons,
 )
 from validation import Training
+
+from .one_class import OneClassPart
 
 TASKS: dict[str, Task] = {
     "two-moons": TwoMoons(),
@@ -69,6 +71,35 @@ class LocalPart:
     max_epochs: int | None = None
     """Of the estimates; training stops by itself when omitted."""
 
+    @property
+    def estimates(self) -> str:
+        """The label under which its estimates are kept."""
+        return self.label
+
+    def points(self) -> list[tuple[int, int, bool]]:
+        """(N_train, N_cal, whether q plays the truth) of every rate, each once."""
+        most, two = self.num_cals[-1], (False, True)
+        points = {(train, most, False): None for train in self.num_trains}
+        points |= {(self.num_train, cal, exact): None for cal in self.num_cals for exact in two}
+        return list(points)
+
+
+@dataclass(frozen=True)
+class AgreementPart(LocalPart):
+    """Figure 6, Tables 1 and 3: the statistics of one run beside the oracle's, x_o by x_o."""
+
+    estimates_of: str = ""
+    """The task, whose estimates these are."""
+
+    @property
+    def estimates(self) -> str:
+        """The label under which its estimates are kept."""
+        return self.estimates_of
+
+    def points(self) -> list[tuple[int, int, bool]]:
+        """(N_train, N_cal, False) for every N_train."""
+        return [(train, self.num_cals[-1], False) for train in self.num_trains]
+
 
 @dataclass(frozen=True)
 class GainPart:
@@ -87,15 +118,30 @@ class GainPart:
     max_epochs: int | None = None
 
 
-def parts(quick: bool) -> tuple[LocalPart | GainPart, ...]:
+def parts(quick: bool) -> tuple[LocalPart | GainPart | OneClassPart, ...]:
     """Every part; quick: three tasks, a tenth of the pairs, three observations, ten runs."""
     gain = GainPart("jansen-rit", JansenRit("spectrum"))
     if not quick:
-        return (*(LocalPart(label, task) for label, task in TASKS.items()), gain)
+        local = [LocalPart(label, task) for label, task in TASKS.items()]
+        return (*local, *map(agreement, local), gain, OneClassPart("one-class"))
     # With 59 nulls a p-value of at most 0.05 has probability 0.05 exactly.
     sizes = Sizes(3, num_nulls=59, num_samples=1_000, num_ranked=50, patience=20)
-    local = (
+    local = [
         LocalPart(label, TASKS[label], (100, 1_000), (100, 300, 1_000), 1_000, 10, sizes=sizes)
         for label in _QUICK_TASKS
+    ]
+    return (
+        *local,
+        *(agreement(part, 30) for part in local),
+        replace(gain, num_train=5_000, num_cal=2_000, num_samples=2_000),
+        OneClassPart("one-class", repetitions=20),
     )
-    return (*local, replace(gain, num_train=5_000, num_cal=2_000, num_samples=2_000))
+
+
+def agreement(part: LocalPart, num_x_o: int = 100) -> AgreementPart:
+    """The same estimates at ``num_x_o`` observations, one run with the most calibration pairs."""
+    return AgreementPart(
+        f"agreement,{part.label}", part.task, part.num_trains, part.num_cals[-1:], part.num_train,
+        repetitions=1, sizes=replace(part.sizes, num_x_o=num_x_o, num_nulls=1),
+        max_epochs=part.max_epochs, estimates_of=part.label,
+    )  # fmt: skip

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from statistics import pstdev
 from typing import Any
 
+from .agreement import agreement, agreement_disagreements, agreement_lines
 from .claims import CLAIMS
 from .gains import SHOWN, GainStudy
 from .judges import observations
+from .one_class import one_class_lines
 from .study import LocalStudy
 
 _TITLE = "Is the estimate right at this observation?"
 _SOURCE = (
-    "Linhart, Gramfort & Rodrigues (2023), Figures 2, 3, 4 and 5 (curves, no numbers in print)"
+    "Linhart, Gramfort & Rodrigues (2023), Figures 1 to 6 (curves, no numbers in print), Tables 1"
+    " and 3"
 )
 _SETTING = (
     "NPE of sbi (neural spline flow) tested as it is, not cut off at the prior's bounds; the truth"
@@ -31,17 +34,30 @@ _READING = (
 )
 
 
-def summary(
-    studies: list[LocalStudy], gains: GainStudy | None, quick: bool, seed: int
-) -> dict[str, Any]:
+@dataclass
+class LocalResults:
+    """All that was asked for and has been worked."""
+
+    quick: bool
+    seed: int
+    studies: list[LocalStudy] = field(default_factory=list)
+    agreements: list[LocalStudy] = field(default_factory=list)
+    gains: GainStudy | None = None
+    one_class: dict[str, Any] | None = None
+
+
+def summary(found: LocalResults) -> dict[str, Any]:
     """Everything as JSON has it."""
-    parts = [_part(study) for study in studies]
+    parts = [_part(study) for study in found.studies]
+    agreements = [agreement(study) for study in found.agreements]
+    worked = [*found.studies, *found.agreements]
     differing = [
         f"{part['label']}: {claim['says']} ({claim['where']}). Ours: {claim['ours']}"
         for part in parts
         for claim in part["claims"]
         if claim["verdict"] == "differs"
     ]
+    differing += [line for one in agreements for line in agreement_disagreements(one)]
     return {
         "format": "abi_benchmark",
         "version": 1,
@@ -49,12 +65,14 @@ def summary(
         "title": _TITLE,
         "source": _SOURCE,
         "setting": _SETTING,
-        "quick": quick,
-        "seed": seed,
-        "cpu_seconds": round(sum(c.seconds or 0.0 for study in studies for c in study.cells)),
+        "quick": found.quick,
+        "seed": found.seed,
+        "cpu_seconds": round(sum(c.seconds or 0.0 for study in worked for c in study.cells)),
         "parts": parts,
-        "jansen_rit": None if gains is None else gains.values,
-        "disagreements": differing + [line for study in studies for line in study.errors],
+        "agreements": agreements,
+        "jansen_rit": None if found.gains is None else found.gains.values,
+        "one_class": found.one_class,
+        "disagreements": differing + [line for study in worked for line in study.errors],
     }
 
 
@@ -63,8 +81,12 @@ def markdown(values: Mapping[str, Any]) -> str:
     lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], ""]
     for part in values["parts"]:
         lines += _part_lines(part)
+    for one in values["agreements"]:
+        lines += agreement_lines(one)
     if values["jansen_rit"] is not None:
         lines += _gain_lines(values["jansen_rit"])
+    if values["one_class"] is not None:
+        lines += one_class_lines(values["one_class"])
     if values["disagreements"]:
         lines += ["## Where ours and the paper's differ", ""]
         lines += [f"- {line}" for line in values["disagreements"]] + [""]
@@ -81,7 +103,7 @@ def _part(study: LocalStudy) -> dict[str, Any]:
     return {
         "label": part.label,
         "settings": settings,
-        "x_o": observations(part.task)[: part.sizes.num_x_o].tolist(),
+        "x_o": observations(part.task, part.sizes.num_x_o).tolist(),
         "cells": {"worked": len(study.cells), "asked": study.num_asked},
         "rates": [asdict(rate) for rate in study.rates()],
         "claims": claims,

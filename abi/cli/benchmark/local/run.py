@@ -5,49 +5,57 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...ending import resumable
-from .gains import GainStudy, gain_study
+from .agreement import agreement
+from .claims import PAPER_TESTS
+from .gains import gain_study
 from .judges import JUDGES
-from .parts import GainPart, LocalPart, parts
-from .results import markdown, summary
-from .study import LocalStudy, study
+from .one_class import OneClassPart, one_class_study
+from .parts import AgreementPart, GainPart, LocalPart, parts
+from .results import LocalResults, markdown, summary
+from .study import study
 
 
 def run_lc2st(
     quick: bool, labels: list[str] | None, names: list[str] | None, *, out: Path, seed: int,
-    workers: int, minutes: float | None, repetitions: int | None, num_seeds: int | None,
-    progress: bool,
+    workers: int, minutes: float | None, num_trains: list[int] | None, repetitions: int | None,
+    num_seeds: int | None, progress: bool,
 ) -> tuple[dict[str, Any], str]:  # fmt: skip
     """Work the chosen parts; results as JSON has them, and as tables. Pictures go to ``out``."""
     by_label = {part.label: part for part in parts(quick)}
     chosen = [by_label[label] for label in _holding(by_label, labels, "part")]
     methods = _holding(JUDGES, names, "test")
-    local = [
+    local = [_trained(part, num_trains) for part in chosen if isinstance(part, LocalPart)]
+    compared = [part for part in local if isinstance(part, AgreementPart)]
+    rated = [
         replace(
             part,
             repetitions=part.repetitions if repetitions is None else repetitions,
             num_seeds=part.num_seeds if num_seeds is None else num_seeds,
         )
-        for part in chosen
-        if isinstance(part, LocalPart)
+        for part in local
+        if part not in compared
     ]
     folder = out / "lc2st_cells"
-    began = time.monotonic()
+    end = None if minutes is None else time.monotonic() + 60.0 * minutes
+    found = LocalResults(quick, seed)
     with resumable():
-        studies = study(
-            local, methods, seed=seed, workers=workers, minutes=minutes, folder=folder,
-            progress=progress,
-        )  # fmt: skip
-        gains = None
+        kept: dict[str, Any] = {"seed": seed, "folder": folder, "progress": progress}
+        work = partial(study, workers=workers, end=end, **kept)
+        found.studies = work(rated, methods)
+        found.agreements = work(compared, [name for name in methods if name in PAPER_TESTS])
         for part in chosen:
+            begin = end is None or time.monotonic() < end
             if isinstance(part, GainPart):
-                in_time = minutes is None or time.monotonic() - began < 60.0 * minutes
-                gains = gain_study(part, seed=seed, begin=in_time, folder=folder, progress=progress)
-    _pictures(studies, gains, out)
-    values = summary(studies, gains, quick, seed)
+                found.gains = gain_study(part, begin=begin, **kept)
+            elif isinstance(part, OneClassPart):
+                found.one_class = one_class_study(part, begin=begin, **kept)
+    _pictures(found, out)
+    values = summary(found)
     return values, markdown(values)
 
 
@@ -59,15 +67,33 @@ def _holding(known: Iterable[str], words: list[str] | None, option: str) -> list
     return kept
 
 
-def _pictures(studies: list[LocalStudy], gains: GainStudy | None, out: Path) -> None:
+def _trained(part: LocalPart, num_trains: list[int] | None) -> LocalPart:
+    """The part with those of its estimates that are on so many pairs; all where none is named."""
+    kept = tuple(n for n in part.num_trains if not num_trains or n in num_trains)
+    if not kept:
+        known = ", ".join(map(str, part.num_trains))
+        raise ValueError(f"`--num-train` must be among {known} for {part.label}.")
+    return replace(part, num_trains=kept)
+
+
+def _pictures(found: LocalResults, out: Path) -> None:
     """Draw, where matplotlib is installed; it is an extra."""
     try:
-        from .drawing import draw_gain_pairs, draw_gains, draw_studies
+        from .drawing import (
+            draw_agreements,
+            draw_gain_pairs,
+            draw_gains,
+            draw_one_class,
+            draw_studies,
+        )
     except ImportError:
         return
-    begun = [one for one in studies if one.cells]
-    if begun:
+    if begun := [one for one in found.studies if one.cells]:
         draw_studies(begun, out / "lc2st.png")
-    if gains is not None:
-        draw_gains(gains, out / "lc2st_jansen_rit.png")
-        draw_gain_pairs(gains, out / "lc2st_jansen_rit_pairs.png")
+    if compared := [one for one in map(agreement, found.agreements) if one["correlations"]]:
+        draw_agreements(compared, out / "lc2st_agreement.png")
+    if found.gains is not None:
+        draw_gains(found.gains, out / "lc2st_jansen_rit.png")
+        draw_gain_pairs(found.gains, out / "lc2st_jansen_rit_pairs.png")
+    if found.one_class is not None:
+        draw_one_class(found.one_class["rows"], out / "lc2st_one_class.png")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,8 @@ class LocalStudy:
 
 
 def study(
-    parts: list[LocalPart], methods: list[str], *, seed: int, workers: int,
-    minutes: float | None, folder: Path, progress: bool,
+    parts: Sequence[LocalPart], methods: list[str], *, seed: int, workers: int,
+    end: float | None, folder: Path, progress: bool,
 ) -> list[LocalStudy]:  # fmt: skip
     """Train the estimates that are missing, work the cells that are missing.
 
@@ -124,12 +124,11 @@ def study(
         methods: names of :data:`~.judges.JUDGES`.
         seed: of everything.
         workers: processes.
-        minutes: nothing is begun after so many; unlimited when None.
+        end: nothing is begun after this time of the monotonic clock; unlimited when None.
         folder: where estimates and cells are kept.
         progress: whether to show bars with the time left.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     asked = {part.label: asked_cells(part, methods, seed) for part in parts}
     _train_missing(parts, seed, workers, end, folder, progress)
     # Run by run over all parts, not part by part: what is stopped early is balanced.
@@ -143,13 +142,18 @@ def study(
 
 
 def _train_missing(
-    parts: list[LocalPart], seed: int, workers: int, end: float | None, folder: Path, progress: bool
+    parts: Sequence[LocalPart],
+    seed: int,
+    workers: int,
+    end: float | None,
+    folder: Path,
+    progress: bool,
 ) -> None:
     wanted = [
         (part.task, recipe(part, num_train, index, seed), folder)
         for part in parts
         for index in range(part.num_seeds)
-        for num_train in sorted({*part.num_trains, part.num_train})
+        for num_train in sorted({train for train, _, _ in part.points()})
     ]
     wanted = [job for job in wanted if not job[1].path(folder).is_file()]
     jobs = ((_work_estimate, job) for job in wanted)
