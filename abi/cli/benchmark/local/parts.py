@@ -25,7 +25,6 @@ TASKS: dict[str, Task] = {
     "bernoulli-glm": BernoulliGLM(),
     "bernoulli-glm-raw": BernoulliGLM("raw"),
 }
-_QUICK_TASKS = ("two-moons", "slcp", "gaussian-mixture")
 NUM_OBSERVATIONS = 10
 """The observations of a task: draws from prior and simulator, nobody chose them."""
 
@@ -119,7 +118,7 @@ class GainPart:
 
 
 def parts(quick: bool) -> tuple[LocalPart | GainPart | OneClassPart, ...]:
-    """Every part; quick: three tasks, a tenth of the pairs, three observations, ten runs."""
+    """Every part; quick: a tenth of the pairs, three observations, five runs."""
     gain = GainPart("jansen-rit", JansenRit("spectrum"))
     if not quick:
         local = [LocalPart(label, task) for label, task in TASKS.items()]
@@ -127,8 +126,8 @@ def parts(quick: bool) -> tuple[LocalPart | GainPart | OneClassPart, ...]:
     # With 59 nulls a p-value of at most 0.05 has probability 0.05 exactly.
     sizes = Sizes(3, num_nulls=59, num_samples=1_000, num_ranked=50, patience=20)
     local = [
-        LocalPart(label, TASKS[label], (100, 1_000), (100, 300, 1_000), 1_000, 10, sizes=sizes)
-        for label in _QUICK_TASKS
+        LocalPart(label, task, (100, 1_000), (100, 300, 1_000), 1_000, 5, sizes=sizes)
+        for label, task in TASKS.items()
     ]
     return (
         *local,

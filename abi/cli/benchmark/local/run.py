@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +44,9 @@ def run_lc2st(
     found = LocalResults(quick, seed)
     with resumable():
         kept: dict[str, Any] = {"seed": seed, "folder": folder, "progress": progress}
-        work = partial(study, workers=workers, end=end, **kept)
-        found.studies = work(rated, methods)
-        found.agreements = work(compared, [name for name in methods if name in PAPER_TESTS])
+        found.studies = study(rated, methods, workers=workers, end=end, **kept)
+        published = [name for name in methods if name in PAPER_TESTS]
+        found.agreements = study(compared, published, workers=workers, end=end, **kept)
         for part in chosen:
             begin = end is None or time.monotonic() < end
             if isinstance(part, GainPart):
