@@ -193,6 +193,14 @@ def test_the_command_line_runs_resumes_and_prints_json(tmp_path: Path) -> None:
 def test_the_command_line_names_what_it_knows() -> None:
     unknown = CliRunner().invoke(app, ["benchmark", "nothing"])
     assert "`NAME`" in str(unknown.exception)
-    for option in ("--part", "--test"):
-        wrong = CliRunner().invoke(app, ["benchmark", "tree", option, "bush"])
+    for option, word in (("--part", "bush"), ("--test", "bush"), ("--strength", "7")):
+        wrong = CliRunner().invoke(app, ["benchmark", "tree", option, word])
         assert f"`{option}`" in str(wrong.exception)
+
+
+def test_the_command_line_works_some_strengths_alone(tmp_path: Path) -> None:
+    words = ["benchmark", "nptbench", "--quick", "--part", "covariance,flat", "--test", "SBC"]
+    words += ["--strength", "0.6", "--no-progress", "--out", str(tmp_path), "--json"]
+    result = CliRunner().invoke(app, words)
+    (part,) = json.loads(result.stdout)["parts"]
+    assert [rate["strength"] for rate in part["rates"]] == [0.6]

@@ -80,6 +80,10 @@ def benchmark_command(
         list[str] | None,
         typer.Option(help="Only the tests whose name holds this; repeat for several."),
     ] = None,
+    strength: Annotated[
+        list[float] | None,
+        typer.Option(min=0, help="Only these strengths; repeat for several. Not of lc2st."),
+    ] = None,
     images: Annotated[
         Path | None,
         typer.Option(help="Folder with CIFAR-10's binary files and Inception-v3's weights."),
@@ -108,6 +112,8 @@ def benchmark_command(
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
     if name == "lc2st":
+        if strength:
+            raise ValueError("`--strength` is not an option of lc2st; choose with `--num-train`.")
         from .local.run import run_lc2st
 
         values, text = run_lc2st(
@@ -119,7 +125,7 @@ def benchmark_command(
     if minutes is not None or num_train:
         raise ValueError(f"`--minutes` and `--num-train` are options of lc2st, not of {name}.")
     experiment = _load(name)(quick)
-    parts = _chosen(experiment, part, test)
+    parts = _at(_chosen(experiment, part, test), strength)
     parts = [_resized(one, repetitions, num_seeds) for one in _possible(parts, images)]
     from .experiment import Place
     from .results import markdown, run_part, summary
@@ -163,6 +169,20 @@ def _chosen(
         known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
         raise ValueError(f"`--test` must be in one of these names: {known}.")
     return [part for part in kept if part.tests]
+
+
+def _at(parts: list[Part], strengths: list[float] | None) -> list[Part]:
+    """The parts that have one of the strengths, with those alone; all where none is named."""
+    if not strengths:
+        return parts
+    kept = [
+        replace(part, strengths=tuple(at for at in part.strengths if at in strengths))
+        for part in parts
+    ]
+    if not any(part.strengths for part in kept):
+        known = sorted({at for part in parts for at in part.strengths})
+        raise ValueError(f"`--strength` must be among {', '.join(f'{at:g}' for at in known)}.")
+    return [part for part in kept if part.strengths]
 
 
 def _possible(parts: list[Part], images: Path | None) -> list[Part]:
