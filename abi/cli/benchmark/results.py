@@ -43,7 +43,8 @@ def summary(
     name: str, experiment: Experiment, results: list[Result], quick: bool, seed: int
 ) -> dict[str, Any]:
     """Everything as JSON has it: rates with intervals, the paper's, and where the two differ."""
-    orderings = [judge(ordering, results) for ordering in experiment.orderings]
+    judged = [judge(ordering, results) for ordering in experiment.orderings]
+    orderings = [found for found in judged if found["verdict"] != "not measured"]
     differing = [line for part, study in results for line in _disagreements(part, study)]
     return {
         "format": "abi_benchmark",
