@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from simulators.disk import whole_file
+from simulators.records import read_record, record_path, write_record
 
 from .perturbations import Failure
 from .seeds import part_seed
 from .threads import one_thread
 from .trials import Trial, described
 
-_FORMAT, _VERSION = "power_cell", 1
+_KIND, _VERSION = "power_cell", 1
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | No
     values = asdict(cell) | {"p_values": p_values, "seconds": seconds, "error": error}
     done = PowerCell(**values)
     if folder is not None:
-        _write(done, folder)
+        write_record(cell_path(done, folder), _KIND, _VERSION, asdict(done))
     return done
 
 
@@ -88,12 +87,12 @@ def stored_cell(asked: PowerCell, folder: Path | None) -> PowerCell | None:
 
     A file that is damaged, or a cell that had an error, is worked again.
     """
-    path = None if folder is None else cell_path(asked, folder)
-    if path is None or not path.is_file():
+    values = None if folder is None else read_record(cell_path(asked, folder), _KIND, _VERSION)
+    if values is None:
         return None
     try:
-        kept = _read(path)
-    except (ValueError, KeyError, TypeError):
+        kept = PowerCell(**values | {"p_values": tuple(values["p_values"])})
+    except (KeyError, TypeError):
         return None
     finished = kept.error is None and len(kept.p_values) == kept.repetitions
     return kept if finished and _request(kept) == _request(asked) else None
@@ -101,27 +100,11 @@ def stored_cell(asked: PowerCell, folder: Path | None) -> PowerCell | None:
 
 def cell_path(cell: PowerCell, folder: Path) -> Path:
     """Where the cell is kept: readable, and different for different settings."""
-    digest = hashlib.sha256(json.dumps(_request(cell)).encode()).hexdigest()[:8]
     words = f"{cell.failure}--{cell.method}--{cell.strength:g}--{cell.seed_index}"
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in words)
-    return folder / f"{plain}--{digest}.json"
+    return record_path(folder, words, json.dumps(_request(cell)))
 
 
 def _request(cell: PowerCell) -> dict[str, Any]:
     """What was asked, without what came of it."""
     values = asdict(cell)
     return {key: values[key] for key in values if key not in ("p_values", "seconds", "error")}
-
-
-def _read(path: Path) -> PowerCell:
-    values = json.loads(path.read_text())
-    if (values.pop("format"), values.pop("version")) != (_FORMAT, _VERSION):
-        raise ValueError(f"not a {_FORMAT} of version {_VERSION}")
-    values["p_values"] = tuple(values["p_values"])
-    return PowerCell(**values)
-
-
-def _write(cell: PowerCell, folder: Path) -> None:
-    values = {"format": _FORMAT, "version": _VERSION, **asdict(cell)}
-    with whole_file(cell_path(cell, folder)) as file:
-        file.write((json.dumps(values, indent=1) + "\n").encode())

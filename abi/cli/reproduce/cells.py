@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,8 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from simulators.disk import whole_file
+from simulators.records import read_record, record_path, write_record
 
-_FORMAT, _VERSION = "reproduce_cell", 1
+_KIND, _VERSION = "reproduce_cell", 1
 _REFUSALS = ("ValueError", "NotImplementedError")
 
 
@@ -76,10 +76,12 @@ class CellFolder:
 
     def find(self, cell: Cell, settings: Mapping[str, Any]) -> Cell | None:
         """The finished cell, or None. One that broke is worked again; a refusal is an answer."""
+        values = read_record(self._file(cell, settings), _KIND, _VERSION)
+        if values is None:
+            return None
         try:
-            values = json.loads(self._file(cell, settings).read_text())
             kept = Cell(**values["cell"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (KeyError, TypeError):
             return None
         return None if kept.error and not kept.refused else kept
 
@@ -93,14 +95,11 @@ class CellFolder:
             with whole_file(path.with_suffix(".safetensors")) as file:
                 file.write(save({k: v.float().contiguous() for k, v in draws.items()}))
         values = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "context": dict(self.context),
             "settings": dict(settings),
             "cell": asdict(cell),
         }
-        with whole_file(path) as file:
-            file.write((json.dumps(values, indent=1) + "\n").encode())
+        write_record(path, _KIND, _VERSION, values)
 
     def draws(self, cell: Cell, settings: Mapping[str, Any]) -> dict[str, Tensor]:
         """The draws kept with a cell; none where it failed."""
@@ -111,6 +110,5 @@ class CellFolder:
 
     def _file(self, cell: Cell, settings: Mapping[str, Any]) -> Path:
         asked = json.dumps([cell.key, dict(settings), dict(self.context)], sort_keys=True)
-        digest = hashlib.sha256(asked.encode()).hexdigest()[:8]
         words = f"{cell.model}--x{cell.observation}--{cell.method}--{cell.budget}--seed{cell.seed}"
-        return self.path / f"{words}--{digest}.json"
+        return record_path(self.path, words, asked)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from simulators.disk import whole_file
 from simulators.random import child_seed
+from simulators.records import read_record, record_path, write_record
 from validation import as_posterior
 
 from ....baselines.guest import guest
@@ -18,7 +17,7 @@ from .estimate import Recipe, estimate
 from .judges import JUDGES, Question
 from .parts import LocalPart
 
-_FORMAT, _VERSION = "local_cell", 1
+_KIND, _VERSION = "local_cell", 1
 _ANSWERS = ("statistics", "p_values", "seconds", "error")
 
 
@@ -85,9 +84,7 @@ def work_cell(cell: LocalCell, part: LocalPart, folder: Path) -> None:
     except Exception as raised:  # whatever a test raises, the other cells go on
         values["error"] = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
     values["seconds"] = round(time.process_time() - start, 3)
-    with whole_file(cell_path(cell, folder)) as file:
-        record = {"format": _FORMAT, "version": _VERSION, **values}
-        file.write((json.dumps(record, indent=1) + "\n").encode())
+    write_record(cell_path(cell, folder), _KIND, _VERSION, values)
 
 
 def stored_cell(asked: LocalCell, folder: Path) -> LocalCell | None:
@@ -95,26 +92,22 @@ def stored_cell(asked: LocalCell, folder: Path) -> LocalCell | None:
 
     A file that is damaged, or a cell that had an error, is worked again.
     """
-    path = cell_path(asked, folder)
-    if not path.is_file():
+    values = read_record(cell_path(asked, folder), _KIND, _VERSION)
+    if values is None:
         return None
     try:
-        values = json.loads(path.read_text())
-        if (values.pop("format"), values.pop("version")) != (_FORMAT, _VERSION):
-            return None
         kept = LocalCell(**values | {key: tuple(values[key]) for key in _ANSWERS[:2]})
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None
     return kept if _request(kept) == _request(asked) else None
 
 
 def cell_path(cell: LocalCell, folder: Path) -> Path:
     """Where the cell is kept: readable, and different for different settings."""
-    digest = hashlib.sha256(json.dumps(_request(cell)).encode()).hexdigest()[:8]
     kind = "level" if cell.exact else "power"
     words = f"{cell.part}--{cell.method}--{kind}--{cell.num_train}--{cell.num_cal}"
-    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in words)
-    return folder / f"{plain}--{cell.seed_index}-{cell.repetition}--{digest}.json"
+    words += f"--{cell.seed_index}-{cell.repetition}"
+    return record_path(folder, words, json.dumps(_request(cell)))
 
 
 def _request(cell: LocalCell) -> dict[str, Any]:

@@ -18,15 +18,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from simulators.disk import whole_file
 from simulators.random import child_seed, isolated_rng
+from simulators.records import read_record, record_path, write_record
 from validation.posteriors import progress_bar
 from validation.power_study import clopper_pearson
 from validation.uniformity import permutation_p
 
 Array = NDArray[np.float64]
 STATISTICS = ("accuracy", "accuracy of class 0", "MSE", "MSE of class 0")
-_FORMAT, _VERSION = "one_class_cell", 1
+_KIND, _VERSION = "one_class_cell", 1
 _GRID = 100_000
 
 
@@ -74,24 +74,22 @@ def one_class_study(
     be begun.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    settings = {key: value for key, value in vars(part).items() if key not in ("label", "scales")}
     rows = []
     with progress_bar(len(part.scales), part.label, progress) as advance:
         for k, scale in enumerate(part.scales):
             own = child_seed(seed, k)
-            request = {
-                "scale": scale, "num_points": part.num_points, "num_nulls": part.num_nulls,
-                "repetitions": part.repetitions, "seed": own,
-            }  # fmt: skip
-            path = folder / f"{part.label}--{scale:g}--{part.repetitions}.json"
-            p_values = _kept(path, request)
-            if p_values is None and not begin:
+            request = {**settings, "scale": scale, "seed": own}
+            path = record_path(folder, f"{part.label}--{scale:g}", json.dumps(request))
+            kept = read_record(path, _KIND, _VERSION)
+            if kept is None and not begin:
                 return None
-            if p_values is None:
-                p_values = _p_values(part, scale, own)
-                _keep(path, request, p_values)
+            if kept is None:
+                kept = {**request, "p_values": _p_values(part, scale, own)}
+                write_record(path, _KIND, _VERSION, kept)
+            p_values = kept["p_values"]
             rows.append(_row(scale, np.array(p_values)))
             advance()
-    settings = {key: value for key, value in vars(part).items() if key not in ("label", "scales")}
     return {"label": part.label, "settings": settings, "rows": rows, "claims": _claims(rows)}
 
 
@@ -186,21 +184,3 @@ def _claims(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
             "verdict": "agrees" if lost else "differs",
         },
     ]
-
-
-def _kept(path: Path, request: Mapping[str, Any]) -> list[list[float]] | None:
-    """P-values that were kept for this request; None where there are none."""
-    try:
-        values = json.loads(path.read_text())
-        if (values["format"], values["version"]) != (_FORMAT, _VERSION):
-            return None
-        kept: list[list[float]] = values["p_values"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return kept if values.get("request") == request else None
-
-
-def _keep(path: Path, request: Mapping[str, Any], p_values: list[list[float]]) -> None:
-    values = {"format": _FORMAT, "version": _VERSION, "request": request, "p_values": p_values}
-    with whole_file(path) as file:
-        file.write((json.dumps(values) + "\n").encode())
