@@ -11,6 +11,7 @@ import torch
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
+from abi.cli import ending
 from abi.cli.app import app
 from validation import (
     ColtTraining,
@@ -196,6 +197,19 @@ def test_the_command_line_names_what_it_knows() -> None:
     for option, word in (("--part", "bush"), ("--test", "bush"), ("--strength", "7")):
         wrong = CliRunner().invoke(app, ["benchmark", "tree", option, word])
         assert f"`{option}`" in str(wrong.exception)
+
+
+@pytest.mark.parametrize("words", [["tree", "--quick", "--test", "SBC"], ["lc2st"]])
+def test_without_matplotlib_there_are_tables(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "find_spec", lambda name: None)
+    few = ["--minutes", "0"] if words == ["lc2st"] else ["--repetitions", "1", "--no-progress"]
+    result = CliRunner().invoke(app, ["benchmark", *words, *few, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "abi-toolkit[plots]" in result.stderr
+    assert (tmp_path / f"{words[0]}.md").is_file()
+    assert not list(tmp_path.glob("*.png"))
 
 
 def test_the_command_line_works_some_strengths_alone(tmp_path: Path) -> None:

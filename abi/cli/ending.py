@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, an
 def print_json(values: Mapping[str, Any]) -> None:
     """Print a result for programs."""
     typer.echo(json.dumps(values, indent=1))
+
+
+def can_draw() -> bool:
+    """Whether matplotlib, an extra, is installed; a line on standard error where it is not."""
+    if find_spec("matplotlib") is not None:
+        return True
+    typer.secho("no pictures: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
+    return False
 
 
 def examples(*lines: tuple[str, str]) -> str:

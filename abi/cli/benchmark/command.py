@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..ending import Json, print_json, resumable
+from ..ending import Json, can_draw, print_json, resumable
 
 if TYPE_CHECKING:
     from .experiment import Experiment, Part
@@ -134,7 +134,10 @@ def benchmark_command(
     with resumable():
         results = [run_part(one, place, seed=seed, workers=workers) for one in parts]
     values = summary(name, experiment, results, quick, seed)
-    _picture(results, experiment.title, out / f"{name}.png")
+    if can_draw():
+        from .drawing import draw
+
+        draw(results, experiment.title, out / f"{name}.png")
     _write(values, markdown(values), out / name, as_json)
 
 
@@ -212,15 +215,3 @@ def _write(values: dict[str, Any], text: str, path: Path, as_json: bool) -> None
     else:
         typer.echo(text)
         typer.echo(f"results: {path}.json, .md and .png")
-
-
-def _picture(results: list[Any], title: str, path: Path) -> None:
-    """Draw, where matplotlib is installed; it is an extra."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        typer.secho("no picture: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
-        return
-    from .drawing import draw
-
-    draw(results, title, path)

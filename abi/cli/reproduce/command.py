@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..ending import Json, print_json, resumable
+from ..ending import Json, can_draw, print_json, resumable
 
 if TYPE_CHECKING:
     from .cells import Cell
@@ -116,14 +116,10 @@ def _write(experiment: Experiment, cells: list[Cell], out: Path, quick: bool) ->
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n")
     (out / f"{name}.md").write_text(markdown(experiment, cells, quick))
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        typer.secho("no pictures: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
-        return values
-    from .drawing import draw_all
+    if can_draw():
+        from .drawing import draw_all
 
-    draw_all(experiment, cells, out)
+        draw_all(experiment, cells, out)
     return values
 
 

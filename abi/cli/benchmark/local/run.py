@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...ending import resumable
+from ...ending import can_draw, resumable
 from .agreement import agreement
 from .claims import PAPER_TESTS
 from .gains import gain_study
@@ -53,7 +53,8 @@ def run_lc2st(
                 found.gains = gain_study(part, begin=begin, **kept)
             elif isinstance(part, OneClassPart):
                 found.one_class = one_class_study(part, begin=begin, **kept)
-    _pictures(found, out)
+    if can_draw():
+        _pictures(found, out)
     values = summary(found)
     return values, markdown(values)
 
@@ -76,17 +77,14 @@ def _trained(part: LocalPart, num_trains: list[int] | None) -> LocalPart:
 
 
 def _pictures(found: LocalResults, out: Path) -> None:
-    """Draw, where matplotlib is installed; it is an extra."""
-    try:
-        from .drawing import (
-            draw_agreements,
-            draw_gain_pairs,
-            draw_gains,
-            draw_one_class,
-            draw_studies,
-        )
-    except ImportError:
-        return
+    from .drawing import (
+        draw_agreements,
+        draw_gain_pairs,
+        draw_gains,
+        draw_one_class,
+        draw_studies,
+    )
+
     if begun := [one for one in found.studies if one.cells]:
         draw_studies(begun, out / "lc2st.png")
     if compared := [one for one in map(agreement, found.agreements) if one["correlations"]]:
