@@ -27,7 +27,7 @@ EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
         "blind_prior",
         "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
     ),
-    "tree": ("tree", "tree_curves", "draws a little beside a thin tree (CoLT, Figure 1)"),
+    "tree": ("tree", "tree_curves", "draws a little beside a thin tree (CoLT, Figures 1 and 6)"),
     "diffusion": (
         "diffusion",
         "diffusion_steps",
@@ -36,7 +36,7 @@ EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
     "conformal": (
         "conformal",
         "conformal",
-        "trained, weak and moved classifiers (conformal C2ST, Figures 1, 2, 3 and 5)",
+        "trained, weak and moved classifiers (conformal C2ST, Figures 1 to 3 and 5 to 11)",
     ),
     "lc2st": (
         "local.run",
