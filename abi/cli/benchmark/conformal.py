@@ -56,7 +56,7 @@ def conformal(quick: bool) -> Experiment:
     parts += sphere_parts(quick, _discriminative(quick)) + image_parts(quick)
     return Experiment(
         "Conformal C2ST with trained, weak and moved classifiers",
-        "The surprising strength of weak classifiers, Figures 1 to 3 and 5 to 11 (curves, no numbers)",
+        "The surprising strength of weak classifiers, Figures 1 to 3 and 5 to 11 (curves)",
         "Classifiers trained once a seed on 1,000 pairs and as many of q, then batches of 1,000"
         " points of q. b moves the network back to its start. C2ST by the paper's normal p-value,"
         " and by ours, which is exact given how often p is called. Boundary: 100 points, for the"
