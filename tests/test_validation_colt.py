@@ -16,6 +16,7 @@ from simulators.random import isolated_rng
 from validation import (
     ColtTraining,
     Training,
+    WholeTest,
     as_posterior,
     colt,
     local_hpd,
@@ -25,7 +26,10 @@ from validation import (
 )
 from validation.ball_ranks import soft_ranks
 from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from validation.draws import JointDraws
 from validation.frames import frame_of
+from validation.perturbations import nptbench
+from validation.score_ranks import _in_frame
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 SD = 0.5**0.5
@@ -117,6 +121,45 @@ def test_local_score_ranks_tell_good_observations_from_bad() -> None:
     # Ten neighbours reach 0.3 deviations of x_1; the border between right and wrong is 1.1 away.
     details = score_rank(wrong_for_positive_x, theta, x, x_o=x_o, num_neighbours=10).details
     assert details["p_values_adjusted"][0] < 0.01 < 0.05 < details["p_values_adjusted"][1]
+
+
+def test_score_ranks_see_a_wrong_width_in_the_frame_of_the_candidates() -> None:
+    """One q is too wide by a half at every x, alike everywhere in units of its own moments."""
+    wide = nptbench("covariance").at(0.5)
+    power = {}
+    for whiten in (False, True):
+        trial = WholeTest("score_rank", {"whiten": whiten, "num_samples": 50})
+        p_values = trial.p_values(wide, 200, 12, seed=3)
+        power[whiten] = sum(p <= 0.05 for p in p_values)
+    assert power[True] >= power[False] + 4
+
+
+def test_the_frame_of_the_candidates_takes_away_place_and_scale_and_treats_all_alike() -> None:
+    generator = torch.Generator().manual_seed(0)
+    theta, samples = (torch.randn(*shape, generator=generator) for shape in ((30, 2), (40, 30, 2)))
+    x = torch.randn(30, 1, generator=generator)
+    seen = _in_frame(JointDraws(theta, x, samples))
+    assert seen.theta.shape == (30, 3)
+    assert seen.samples.shape == (40, 30, 3)
+
+    def moved(values: Tensor) -> Tensor:
+        return values * torch.tensor([3.0, 0.2]) + 5 * x.sin()
+
+    again = _in_frame(JointDraws(moved(theta), x, moved(samples)))
+    assert torch.allclose(again.samples, seen.samples, atol=1e-3)
+    # The truth and a draw change places: so do their columns, and nothing else changes.
+    swapped = torch.cat([theta[None], samples[1:]])
+    other = _in_frame(JointDraws(samples[0], x, swapped))
+    assert torch.allclose(other.theta, seen.samples[0], atol=1e-4)
+    assert torch.allclose(other.samples[1:], seen.samples[1:], atol=1e-4)
+
+
+def test_few_candidates_are_scaled_parameter_by_parameter() -> None:
+    """Eleven points of ten parameters have no covariance to speak of."""
+    samples = torch.randn(11, 20, 10, generator=torch.Generator().manual_seed(0))
+    factor = frame_of(samples, correlated=False).factor
+    assert torch.equal(factor, torch.diag_embed(factor.diagonal(dim1=1, dim2=2)))
+    assert torch.allclose(factor.diagonal(dim1=1, dim2=2), samples.std(dim=0), rtol=1e-4)
 
 
 def test_local_coverage_sees_overconfidence_and_leaves_the_levels_alone() -> None:

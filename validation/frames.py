@@ -28,11 +28,12 @@ class Frame:
         return self.mean + (self.factor @ points[..., None])[..., 0]
 
 
-def frame_of(samples: Tensor) -> Frame:
+def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     """The frame of draws (L, n, d); the identity where there are none (L = 0).
 
     The correlation gets a ridge of 1e-3, and a parameter that q holds constant the scale 1, so
-    that a degenerate q has a frame too.
+    that a degenerate q has a frame too. Without ``correlated`` each parameter is scaled alone,
+    which is all that fewer draws than 10 d can tell.
     """
     rows, width = samples.shape[1:]
     if len(samples) == 0:
@@ -43,6 +44,8 @@ def frame_of(samples: Tensor) -> Frame:
     variance = covariance.diagonal(dim1=1, dim2=2)
     constant = variance <= 1e-12 * (1 + mean.square())
     scale = torch.where(constant, torch.ones_like(variance), variance).sqrt()
+    if not correlated:
+        return Frame(mean, torch.diag_embed(scale))
     correlation = covariance / (scale[:, :, None] * scale[:, None, :])
     ridge = 1e-3 * torch.eye(width) + torch.diag_embed(constant.float())
     return Frame(mean, scale[:, :, None] * torch.linalg.cholesky(correlation + ridge))
