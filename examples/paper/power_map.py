@@ -9,7 +9,7 @@ as soon as it is complete.
 
     python examples/paper/power_map.py [folder of cells] [test ...]
 
-Cost: 577 CPU seconds measured for all twelve tests, at the settings below (20 repetitions, 10 for
+Cost: 528 CPU seconds measured for all twelve tests, at the settings below (20 repetitions, 10 for
 the four dearest; CoLT with smaller networks and 100 draws in place of 500). It is interrupted and
 taken up again at will: finished cells lie in the folder. A rate of 16 in 20 has a 95% interval of
 0.56 to 0.94, so a cell may be off by a step of its grid. 100 repetitions of 1,000 pairs with the
