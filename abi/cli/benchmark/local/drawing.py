@@ -78,10 +78,10 @@ def _agreement(rows: Sequence[Mapping[str, Any]], ax: Axes) -> None:
     for row, (colour, marker) in zip(rows, (("tab:blue", "o"), ("tab:orange", "s")), strict=False):
         label = f"{row['test']}, r = {row['r']:.2f}"
         ax.plot(*row["statistics"], marker, color=colour, markersize=3, label=label)
-    ax.set(xscale="log", yscale="log", xlim=(ends[0] / 1.5, ends[1] * 1.5))
-    ax.set_ylim(ax.get_xlim())
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_minor_formatter(NullFormatter())  # they would crowd the decades
+    if ends[1] > 10 * ends[0]:
+        ax.set(xscale="log", yscale="log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter(NullFormatter())  # they would crowd the decades
     ax.legend(fontsize=7, frameon=False)
 
 
