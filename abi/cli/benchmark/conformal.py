@@ -22,6 +22,8 @@ _STRENGTHS = {
     "additional_mode": (0.0, 0.02, 0.04, 0.06, 0.08, 0.1),
     "mode_collapse": (0.0, 0.02, 0.04, 0.06, 0.08, 0.1),
 }
+_WEAKNESSES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
+"""b, from the trained network to its start."""
 _DISCRIMINATIVE = {"DC, rows permuted": "rows", "DC, labels permuted": "labels"}
 """Discriminative calibration by its null."""
 _FIXED = {
@@ -42,7 +44,7 @@ def conformal(quick: bool) -> Experiment:
     for name in names:
         failure = nptbench(name)
         strengths = _STRENGTHS[name][::2] if quick else _STRENGTHS[name]
-        weaknesses = (0.0, 0.95) if quick else (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
+        weaknesses = (0.0, 0.95) if quick else _WEAKNESSES
         studies = {
             "trained": (_tests(quick), strengths),
             "weak": (_weak_tests(weaknesses, quick), (_FIXED[name],)),
@@ -79,7 +81,7 @@ def _orderings(names: tuple[str, ...]) -> Iterator[Ordering]:
                 f"{first} matches or outperforms SBC, TARP and DC, {name}", "Figure 2a, Results",
                 first, ("SBC", "TARP", *_DISCRIMINATIVE), trained, strict=False,
             )  # fmt: skip
-            for b in (0.25, 0.5, 0.75, 0.9, 0.95):
+            for b in _WEAKNESSES[1:-1]:
                 yield Ordering(
                     f"{first} is above C2ST at b = {b:g}, {name}", "Figure 2b, Results",
                     f"{first}, b = {b:g}", (f"C2ST, b = {b:g}",), weak,

@@ -8,6 +8,7 @@ from typing import Any
 from validation import PowerRate, PowerStudy, power
 from validation.perturbations import Failure
 
+from .claim_table import claim_table
 from .experiment import Experiment, Part, Place, Published
 from .intervals import interval
 from .orderings import judge
@@ -79,11 +80,7 @@ def markdown(values: Mapping[str, Any]) -> str:
         lines.append("")
     if values["orderings"]:
         lines += ["## Orderings in words", "", _READING, ""]
-        lines += ["| the paper | where | ours | verdict |", "|---|---|---|---|"]
-        lines += [
-            f"| {found['says']} | {found['where']} | {found['ours']} | {found['verdict']} |"
-            for found in values["orderings"]
-        ] + [""]
+        lines += [*claim_table(values["orderings"]), ""]
     if values["disagreements"]:
         lines += ["## Where ours and the paper's differ", ""]
         lines += [f"- {line}" for line in values["disagreements"]] + [""]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import pstdev
 from typing import Any
 
+from ..claim_table import claim_table
 from .agreement import agreement, agreement_disagreements, agreement_lines
 from .claims import CLAIMS
 from .gains import SHOWN, GainStudy
@@ -132,12 +133,7 @@ def _part_lines(part: Mapping[str, Any]) -> list[str]:
             "| {:.3f} to {:.3f} ".format(*rate["interval"])
             + f"| {rate['runs']} | {rate['seconds']:.2g} |"
         )
-    lines += ["", _READING, "", "| the paper | where | ours | verdict |", "|---|---|---|---|"]
-    lines += [
-        f"| {claim['says']} | {claim['where']} | {claim['ours']} | {claim['verdict']} |"
-        for claim in part["claims"]
-    ]
-    return [*lines, ""]
+    return [*lines, "", _READING, "", *claim_table(part["claims"]), ""]
 
 
 def _gain_lines(values: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ...ending import can_draw, resumable
-from .agreement import agreement
 from .claims import PAPER_TESTS
 from .gains import gain_study
 from .judges import JUDGES
@@ -53,9 +52,9 @@ def run_lc2st(
                 found.gains = gain_study(part, begin=begin, **kept)
             elif isinstance(part, OneClassPart):
                 found.one_class = one_class_study(part, begin=begin, **kept)
-    if can_draw():
-        _pictures(found, out)
     values = summary(found)
+    if can_draw():
+        _pictures(found, values["agreements"], out)
     return values, markdown(values)
 
 
@@ -76,7 +75,7 @@ def _trained(part: LocalPart, num_trains: list[int] | None) -> LocalPart:
     return replace(part, num_trains=kept)
 
 
-def _pictures(found: LocalResults, out: Path) -> None:
+def _pictures(found: LocalResults, agreements: list[dict[str, Any]], out: Path) -> None:
     from .drawing import (
         draw_agreements,
         draw_gain_pairs,
@@ -87,7 +86,7 @@ def _pictures(found: LocalResults, out: Path) -> None:
 
     if begun := [one for one in found.studies if one.cells]:
         draw_studies(begun, out / "lc2st.png")
-    if compared := [one for one in map(agreement, found.agreements) if one["correlations"]]:
+    if compared := [one for one in agreements if one["correlations"]]:
         draw_agreements(compared, out / "lc2st_agreement.png")
     if found.gains is not None:
         draw_gains(found.gains, out / "lc2st_jansen_rit.png")
