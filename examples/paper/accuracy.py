@@ -32,8 +32,10 @@ import abi
 from abi import baselines
 from abi.baselines.inputs import encoder_for
 from abi.cli.reproduce.cells import Cell
+from abi.cli.reproduce.methods import PAPER_GENERATORS
 from abi.cli.reproduce.scores import distances, extreme_moments
 from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
+from abi.config import Generator
 from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
 
 HERE = Path(__file__).parent
@@ -76,8 +78,8 @@ def abi_with(**changes: Any) -> Fit:
     return fit
 
 
-def abi_paper(generator: str) -> Fit:
-    """ABI as published, with the paper's number of rounds; its generator is POTNet."""
+def abi_paper(generator: Generator) -> Fit:
+    """ABI as published, with the paper's number of rounds."""
 
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         config = abi.ABIConfig.paper(generator=generator)
@@ -126,10 +128,7 @@ METHODS: dict[str, Fit] = {
     "abi_none": abi_with(adjustment="none"),
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),
-    "abi_paper": abi_paper("flow"),
-    "abi_paper_potnet": abi_paper("potnet"),
-    "abi_paper_wgan": abi_paper("wgan"),
-    "abi_paper_mixture": abi_paper("mixture"),
+    **{name: abi_paper(generator) for name, generator in PAPER_GENERATORS.items()},
 }
 ONLY = {"snpe_1_both_orders": ("MG1",)}
 AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1")

@@ -13,6 +13,7 @@ from ...support import Support
 from ..report.density import Ends, curve, levels_of_mass, surface, view
 from .cells import Cell
 from .experiment import Experiment
+from .methods import PAPER_GENERATORS
 from .study import FLOOR
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _STYLES: Mapping[str, tuple[str, Any]] = {
     "abi": (_ABI, "-"),
     "abi_paper": ("#E69F00", "-"),
     "abi_paper_potnet": ("#E69F00", ":"),
+    "abi_paper_mixture": ("#E69F00", "--"),
+    "abi_paper_wgan": ("#E69F00", "-."),
     "snpe": ("#0072B2", "-"),
     "snpe_1": ("#0072B2", ":"),
     "snle": ("#009E73", "-"),
@@ -50,7 +53,7 @@ def draw_all(experiment: Experiment, cells: Sequence[Cell], folder: Path) -> lis
     exact = experiment.exact(first.observation)
     name = experiment.problem.name
     paths = [draw_marginals(experiment, shown, exact, folder / f"{name}.png")]
-    of_abi: list[str] = [m for m in ("abi", "abi_paper", "abi_paper_potnet") if m in shown]
+    of_abi: list[str] = [m for m in ("abi", *PAPER_GENERATORS) if m in shown]
     if of_abi:
         cell, draws = shown[of_abi[0]]
         if draws["samples"].shape[1] > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,14 @@ from ...kernel import FixedKernel
 from ...posterior import ABIPosterior
 from ...storage import load_state
 from .reproductions import WARMUP_PROPOSALS, WARMUP_RETRIES, WARMUP_TOLERANCES, Reproduction
+
+PAPER_GENERATORS: Mapping[str, Generator] = {
+    "abi_paper": "flow",
+    "abi_paper_potnet": "potnet",
+    "abi_paper_mixture": "mixture",
+    "abi_paper_wgan": "wgan",
+}
+"""ABI as published, by the generator that refines its proposal; the paper's is POTNet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +66,16 @@ class RoundByRound:
 def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     """Every method by its name.
 
-    ``abi_paper`` is the published algorithm with our flow, ``abi_paper_potnet`` with the paper's
-    generator. A baseline that takes ``num_rounds`` runs those of the paper; under its name with
-    ``_1`` it runs one, which is amortised.
+    ABI as published comes with each of :data:`PAPER_GENERATORS`. A baseline that takes
+    ``num_rounds`` runs those of the paper; under its name with ``_1`` it runs one, which is
+    amortised.
     """
     found = {"abi": _abi(problem, num_samples)}
     if problem.name == "gaussian":
         found["abi_paper"] = _warmup(problem, num_samples)
     else:
-        found["abi_paper"] = _abi_paper(problem, num_samples, "flow")
-        found["abi_paper_potnet"] = _abi_paper(problem, num_samples, "potnet")
+        for name, generator in PAPER_GENERATORS.items():
+            found[name] = _abi_paper(problem, num_samples, generator)
     known: Any = baselines.METHODS
     for name, function in known.items():
         found[name] = _baseline(problem, name, function)

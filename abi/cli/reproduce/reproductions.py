@@ -73,7 +73,7 @@ def _table_2() -> dict[str, dict[str, float]]:
         "correlation_bias",
     )
     values = {
-        "abi_paper": (0.466, 0.609, 0.001, 0.030, 0.016, 0.006, 0.137, 0.881),
+        "abi_paper_potnet": (0.466, 0.609, 0.001, 0.030, 0.016, 0.006, 0.137, 0.881),
         "wabc": (0.592, 2.738, 0.383, 0.193, 0.058, 0.022, 0.345, 1.776),
         "abc_ss": (0.573, 1.663, 0.18, 0.103, 0.076, 0.007, 0.642, 1.382),
         "snle": (0.511, 0.912, 0.033, 0.001, 0.24, 0.084, 0.078, 1.146),
@@ -195,8 +195,9 @@ def _intractable_prior() -> Reproduction:
         rounds=2,
         encoder="moments",
         compatible={
-            "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes", "wabc": "no",
-            "abc_ss": "yes", "snle": "no", "snpe": "no",
+            "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes",
+            "abi_paper_mixture": "yes", "abi_paper_wgan": "yes", "wabc": "no", "abc_ss": "yes",
+            "snle": "no", "snpe": "no",
         },
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "

@@ -115,7 +115,7 @@ def _printed_table(
     names.append("correlation_bias")
     labels = [_PRINTED.get(name, f"mean {name.rsplit('_', 1)[-1]}") for name in names]
     lines = ["Ours, and in brackets what the paper prints (its means and correlations by absolute "
-             "differences, in the units of theta; its ABI is `abi_paper` here):\n"]  # fmt: skip
+             "differences, in the units of theta; its ABI has POTNet):\n"]  # fmt: skip
     lines += [row(["method", *labels]), "|---" * (1 + len(labels)) + "|"]
     good = [c for c in cells if not c.error]
     groups = {"floor": used(cells, floors)} if floors else {}
