@@ -61,7 +61,7 @@ class _Fixed(nn.Module):
 
 def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
     """The fixed encoders that can tell something about x (n, x_dim)."""
-    num_items = x_dim // layout.width
+    num_items = layout.length(x_dim)
     names = ["flat"]
     if num_items > 1:
         names += ["sorted"]
@@ -80,7 +80,7 @@ def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str 
     Where the values in their order predict better than sorted, x is a series, and convolutions,
     at several times the cost, were behind its principal axes and autocorrelations near x_o.
     """
-    many = x_dim // layout.width >= _MANY
+    many = layout.length(x_dim) >= _MANY
     return "both_orders" if many and losses["sorted"] <= losses["flat"] else None
 
 

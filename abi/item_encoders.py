@@ -1,12 +1,14 @@
 """Encoders that are learned with the network they feed; x is a list of items of m values each.
 
 *deep_set* is for exchangeable items (Zaheer et al. 2017), *conv* for a series. *both_orders* knows
-neither: beside the sorted items it convolves over the items sorted by each coordinate, with the
-gaps between neighbours, and over the items in the order given. Where a posterior hangs on edges
-and gaps of the data, as those of uniform laws do, the gap after the k-th item says it whatever k
-is: a convolution sees that at once, and a network of the sorted values must learn it k by k. On
-the M/G/1 queue this takes the flow's log score from 0.4 below the exact posterior's to level with
-it.
+neither: beside the sorted items it convolves over the items in the order given, and over the items
+sorted by each coordinate, with the gaps between neighbours and what the order given has around
+each. Where a posterior hangs on edges and gaps of the data, as those of uniform laws do, the gap
+after the k-th item says it whatever k is: a convolution sees that at once, and a network of the
+sorted values must learn it k by k. Which items an edge is to be read from, their neighbours in
+time may tell: on the M/G/1 queue, whether the server was waiting. There the gaps take the flow's
+log score from 0.4 below the exact posterior's to level with it, and what is around the items
+halves the error of the posterior's sd, which four times as many simulations did not.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from simulators.random import torch_generator
 
 from .layout import Layout
 
+_AROUND = 16  # features of what is around an item in the order given
 _LEAST_GAP = 1e-4  # of the interquartile range, keeps the log of equal items
 
 
@@ -109,7 +112,11 @@ class SeriesEncoder(nn.Module):
 
 
 class BothOrders(nn.Module):
-    """The sorted items, and convolutions over them and over the items in the order given."""
+    """The sorted items, and convolutions over them and over the items in the order given.
+
+    Of every item the convolution over the sorted ones sees, besides its value and the gap after
+    it, what that over the order given has found around it.
+    """
 
     def __init__(self, x: Tensor, layout: Layout):
         super().__init__()
@@ -120,24 +127,25 @@ class BothOrders(nn.Module):
         self.whole = InputScaling(torch.cat([order.flatten(1) for order in orders], dim=1))
         gaps = [self._gaps(order, j) for j, order in enumerate(orders)]
         self.gaps = nn.ModuleList([InputScaling(gap.reshape(-1, 1)) for gap in gaps])
+        self.given = _Convolution(item_dim + 1, _AROUND, 16, (1, 2, 4))
+        seen = item_dim + 2 + _AROUND  # values, the gap and the place, and what is around
         self.ranked = nn.ModuleList(
-            [_Convolution(item_dim + 2, 32, 32, (1, 1, 1)) for _ in range(item_dim)]
+            [_Convolution(seen, 32, 32, (1, 1, 1)) for _ in range(item_dim)]
         )
-        self.given = _Convolution(item_dim + 1, 16, 16, (1, 2, 4))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, p m + 32 m + 16)."""
         items = self.layout.items(x)
-        orders = sorted_by_each(items)
-        parts = [self.whole(torch.cat([order.flatten(1) for order in orders], dim=1))]
-        for j, (order, scaling, layers) in enumerate(
-            zip(orders, self.gaps, self.ranked, strict=True)
-        ):
-            gaps = scaling(self._gaps(order, j)[:, :, None])
+        given, around = self.given(self.values(items))
+        orders, ranked = [], []
+        for j, places in enumerate(_orders(items)):
+            order = _taken(items, places)
+            gaps = self.gaps[j](self._gaps(order, j)[:, :, None])
             gaps = nn.functional.pad(gaps, (0, 0, 0, 1))  # the last item has none after it
-            parts.append(layers(torch.cat([self.values(order), gaps], dim=2)))
-        parts.append(self.given(self.values(items)))
-        return torch.cat(parts, dim=1)
+            seen = torch.cat([self.values(order), gaps, _taken(around, places)], dim=2)
+            orders.append(order.flatten(1))
+            ranked.append(self.ranked[j](seen)[0])
+        return torch.cat([self.whole(torch.cat(orders, dim=1)), *ranked, given], dim=1)
 
     def _gaps(self, order: Tensor, j: int) -> Tensor:
         """Log gaps between neighbours in coordinate j, (n, k, m) -> (n, k - 1)."""
@@ -157,16 +165,18 @@ class _Convolution(nn.Module):
         self.attention = nn.Linear(width, width)
         self.out = nn.Sequential(nn.Linear(3 * width, 64), nn.ReLU(), nn.Linear(64, num_features))
 
-    def forward(self, series: Tensor) -> Tensor:
-        """Map (n, k, channels - 1) to (n, num_features); the place is a channel more."""
+    def forward(self, series: Tensor) -> tuple[Tensor, Tensor]:
+        """Map (n, k, channels - 1) to (n, num_features), and to (n, k, width) place by place.
+
+        The place is a channel more.
+        """
         place = torch.linspace(-1.0, 1.0, series.shape[1]).to(series)
         place = place[None, :, None].expand(len(series), -1, 1)
         image = self.layers(_as_image(torch.cat([series, place], dim=2)))
         hidden = image[:, :, 0].transpose(1, 2)
         located = (self.attention(hidden).softmax(dim=1) * series[:, :, :1]).sum(dim=1)
         pooled = torch.cat([hidden.mean(dim=1), hidden.amax(dim=1), located], dim=1)
-        features: Tensor = self.out(pooled)
-        return features
+        return self.out(pooled), hidden
 
 
 def _along(
@@ -186,5 +196,14 @@ def _as_image(series: Tensor) -> Tensor:
 
 def sorted_by_each(items: Tensor) -> list[Tensor]:
     """Items (n, k, m) sorted by each of their m values in turn, m of (n, k, m)."""
-    orders = [items[:, :, j].argsort(dim=1)[:, :, None] for j in range(items.shape[2])]
-    return [items.gather(1, order.expand_as(items)) for order in orders]
+    return [_taken(items, places) for places in _orders(items)]
+
+
+def _orders(items: Tensor) -> list[Tensor]:
+    """The places (n, k) that sort items (n, k, m) by each of their m values."""
+    return [items[:, :, j].argsort(dim=1) for j in range(items.shape[2])]
+
+
+def _taken(items: Tensor, places: Tensor) -> Tensor:
+    """Items (n, k, m) in the order of places (n, k)."""
+    return items.gather(1, places[:, :, None].expand(-1, -1, items.shape[2]))

@@ -51,6 +51,10 @@ class Layout:
         """Values that belong together, m: of one item, or of all series at one time."""
         return max(self.item_dim, self.num_series)
 
+    def length(self, x_dim: int) -> int:
+        """How many items or times ``x_dim`` values make up, k."""
+        return x_dim // self.width
+
     def items(self, x: Tensor) -> Tensor:
         """X (n, p) as items or times, (n, k, m)."""
         if self.num_series > 1:

@@ -43,7 +43,7 @@ class PrincipalScores(nn.Module):
         super().__init__()
         self.layout = layout
         # As many as R's acf shows: 10 log10 of the length.
-        self.num_lags = int(10.0 * math.log10(x.shape[1] // layout.width)) if lags else 0
+        self.num_lags = int(10.0 * math.log10(layout.length(x.shape[1]))) if lags else 0
         center, scale = quartiles(x)
         self.register_buffer("center", center)
         self.register_buffer("scale", scale)

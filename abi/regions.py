@@ -27,6 +27,8 @@ theta and for a prior without a density are ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -34,7 +36,7 @@ from torch import Tensor
 from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
 
-from .generators.base import GenerativeModel
+from .generators.base import GenerativeModel, WideModel
 from .support import prior_log_prob
 
 OUTSIDE = 1e-4  # alpha
@@ -87,10 +89,11 @@ def high_density_region(
     """
     draws = model.sample(_DRAWS, child_seed(seed, 0))
     log_density = model.log_prob(draws)
-    log_threshold = _threshold(log_density, model.drops() if hasattr(model, "drops") else None)
+    drops = model.drops() if isinstance(model, WideModel) else None
+    log_threshold = _threshold(log_density, drops)
     draws = draws[log_density >= log_threshold]
     lower, upper = draws.amin(dim=0), draws.amax(dim=0)
-    if not (hasattr(prior, "log_prob") and hasattr(model, "sample_wide")):
+    if not _can_resample(model, prior):
         theta, tried = _rejection(prior, before, _CHUNK // 10, child_seed(seed, 1))
         fillable = tried / (_PER_DRAW * len(theta))  # the share of these that must stay inside
         log_q = model.log_prob(theta)
@@ -119,11 +122,18 @@ def sample_inside(prior: Prior, regions: tuple[Region, ...], num_samples: int, s
     """Draw theta (n, d) from the prior cut to the regions, n = num_samples or, at worst, fewer."""
     if not regions:
         return sample_prior(prior, num_samples, seed)
-    has_density = hasattr(prior, "log_prob") and hasattr(regions[-1].model, "sample_wide")
-    theta, _ = _rejection(prior, regions, num_samples, child_seed(seed, 0), hopeless=has_density)
-    if len(theta) < num_samples and has_density:
-        theta = _resampled(prior, regions, num_samples, child_seed(seed, 1))
+    last = regions[-1].model
+    q = last if _can_resample(last, prior) else None
+    hopeless = q is not None
+    theta, _ = _rejection(prior, regions, num_samples, child_seed(seed, 0), hopeless=hopeless)
+    if len(theta) < num_samples and q is not None:
+        theta = _resampled(prior, q, regions, num_samples, child_seed(seed, 1))
     return theta[:num_samples]
+
+
+def _can_resample(model: GenerativeModel, prior: Prior) -> TypeGuard[WideModel]:
+    """Whether the weights p / q of spread-out draws of q are known."""
+    return hasattr(prior, "log_prob") and isinstance(model, WideModel)
 
 
 def _rejection(
@@ -152,21 +162,22 @@ def _rejection(
     return torch.cat(kept), tried
 
 
-def _resampled(prior: Prior, regions: tuple[Region, ...], num_samples: int, seed: int) -> Tensor:
-    """Draws of the last region's flow, spread out, and resampled to the prior without repetition.
+def _resampled(
+    prior: Prior, q: WideModel, regions: tuple[Region, ...], num_samples: int, seed: int
+) -> Tensor:
+    """Draws of the last region's q, spread out, and resampled to the prior without repetition.
 
     With u uniform, the candidates of largest log(u) / w are a weighted sample without replacement
     (Efraimidis & Spirakis 2006): no theta comes twice, and where the weights are very uneven the
     sample is nearer to q than to the prior, in the middle of T where q is large.
     """
+    candidates = partial(_candidates, prior, q, regions[-1])
     trials = [
-        (_effective(_candidates(prior, regions, _TRIALS, stretch, child_seed(seed, 0))[1]), stretch)
+        (_effective(candidates(_TRIALS, stretch, child_seed(seed, 0))[1]), stretch)
         for stretch in _STRETCHES
     ]
     stretch = max(trials)[1]
-    theta, log_weights = _candidates(
-        prior, regions, _POOL * num_samples, stretch, child_seed(seed, 1)
-    )
+    theta, log_weights = candidates(_POOL * num_samples, stretch, child_seed(seed, 1))
     uniform = torch.rand(len(theta), generator=torch_generator(child_seed(seed, 2))).double()
     keys = torch.log(-torch.log(uniform)) - log_weights  # increases as log(u) / w falls
     possible = int(log_weights.isfinite().sum())
@@ -176,11 +187,11 @@ def _resampled(prior: Prior, regions: tuple[Region, ...], num_samples: int, seed
 
 
 def _candidates(
-    prior: Prior, regions: tuple[Region, ...], count: int, stretch: float, seed: int
+    prior: Prior, q: WideModel, region: Region, count: int, stretch: float, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """Stretched draws of the last region's flow, and log p(theta) 1_T(theta) / q(theta)."""
-    theta, log_density = regions[-1].model.sample_wide(count, stretch, seed)  # type: ignore[attr-defined]
-    inside = regions[-1].contains(theta)
+    """Stretched draws of q, and log p(theta) 1_T(theta) / q(theta)."""
+    theta, log_density = q.sample_wide(count, stretch, seed)
+    inside = region.contains(theta)
     log_weights = torch.full((count,), -torch.inf, dtype=torch.float64)
     log_prior = prior_log_prob(prior, theta[inside])
     log_weights[inside] = (log_prior - log_density[inside]).double()

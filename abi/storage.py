@@ -33,7 +33,7 @@ from .regions import Region
 from .rounds import RoundRecord, RoundState
 from .versions import versions
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
     "flow": restore_flow,
     "mixture": restore_mixture,
@@ -112,7 +112,7 @@ def load_state(
     tensors, header = read_parts(path, "abi-round")
     model = _restore_model(tensors, header["model"])
     return RoundState(
-        kernel=fixed or _restore_kernel(tensors, header["kernel"], x_o, config, own),
+        kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
         model=model,
         theta=tensors["theta"],
@@ -140,7 +140,13 @@ def _restore_kernel(
     config: ABIConfig,
     own: nn.Module | None,
 ) -> LearnedKernel:
+    version, header = header["version"], header["kernel"]
     name = header["encoder"]
+    if name == "both_orders" and version < 6:
+        raise ValueError(
+            "`run_dir`: its rounds have an earlier form of the encoder both_orders, which this abi "
+            "cannot take up; begin the run again."
+        )
     layout = Layout(header["item_dim"], header.get("num_series", 1))  # new in version 5
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")

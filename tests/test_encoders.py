@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from abi.encoders import FIXED, LEARNED, build_encoder, candidates, learned_for,
 from abi.kernel import OWN_ENCODER
 from abi.layout import Layout
 from abi.moments import moments
+from abi.storage import read_parts, write_parts
 from simulators.random import isolated_rng, torch_generator
 
 ORDERLESS = ("sorted", "moments", "moments+sorted", "deep_set")
@@ -167,11 +169,19 @@ def test_a_fit_with_your_own_module_resumes(tmp_path: Path) -> None:
     assert torch.equal(resumed.sample((50,)), whole.sample((50,)))
 
 
-def test_each_named_encoder_goes_through_a_fit() -> None:
-    from dataclasses import replace
+def test_a_run_with_the_earlier_form_of_an_encoder_is_refused(tmp_path: Path) -> None:
+    config = replace(SMALL, encoder="both_orders")
+    quick_fit(config=config, num_rounds=1, run_dir=tmp_path)
+    (path,) = tmp_path.glob("round_*.safetensors")
+    tensors, header = read_parts(path, "abi-round")
+    write_parts(path, "abi-round", tensors, header | {"version": 5})
+    with pytest.raises(ValueError, match="`run_dir`: its rounds have an earlier form"):
+        abi.resume(tmp_path, problems.BOX, problems.simulate, progress=False)
 
+
+def test_each_named_encoder_goes_through_a_fit() -> None:
     for name in ("moments", *LEARNED):
-        config = replace(SMALL, encoder=name)
+        config = replace(SMALL, encoder=name)  # type: ignore[arg-type]
         posterior = quick_fit(config=config, num_rounds=1, num_simulations=400, x_o=X_O)
         assert posterior.rounds[0].encoder == name
         assert torch.isfinite(posterior.sample((20,))).all()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+DRAWS_A_PARAMETER = 10
+"""So many, at least, tell a covariance."""
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -33,7 +36,7 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
 
     The correlation gets a ridge of 1e-3, and a parameter that q holds constant the scale 1, so
     that a degenerate q has a frame too. Without ``correlated`` each parameter is scaled alone,
-    which is all that fewer draws than 10 d can tell.
+    which is all that fewer than :data:`DRAWS_A_PARAMETER` can tell.
     """
     rows, width = samples.shape[1:]
     if len(samples) == 0:

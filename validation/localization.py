@@ -34,7 +34,7 @@ from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
 from .draws import JointDraws, checked_draws, joint_draws, split_rows
-from .frames import frame_of
+from .frames import DRAWS_A_PARAMETER, frame_of
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -188,7 +188,7 @@ def framed_draws(
     Those draws, enough for a covariance of d columns, are not ranked, so the frame is fair.
     """
     width = int(torch.as_tensor(theta).shape[-1])
-    num_moments = max(50, 10 * width) if training.whiten else 0
+    num_moments = max(50, DRAWS_A_PARAMETER * width) if training.whiten else 0
     draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
     frame = frame_of(draws.samples[:num_moments])
     truth = frame.whitened(draws.theta[None])[0]

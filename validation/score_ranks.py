@@ -34,7 +34,7 @@ from simulators.random import torch_generator
 
 from .classifiers import Training, feature_scaling
 from .draws import JointDraws, joint_draws, split_rows
-from .frames import frame_of
+from .frames import DRAWS_A_PARAMETER, frame_of
 from .local_result import max_t_result
 from .posteriors import as_matrix
 from .result import ValidationResult
@@ -109,7 +109,7 @@ def _in_frame(draws: JointDraws) -> JointDraws:
     """Theta as d + 1 columns: whitened by the candidates of its x, and its distance from them."""
     candidates = torch.cat([draws.theta[None], draws.samples])
     rows, _, width = candidates.shape
-    frame = frame_of(candidates, correlated=rows >= 10 * width)
+    frame = frame_of(candidates, correlated=rows >= DRAWS_A_PARAMETER * width)
     white = frame.whitened(candidates)
     away = white.square().mean(dim=2, keepdim=True).sqrt()
     seen = torch.cat([white, away], dim=2)

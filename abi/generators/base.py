@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -33,4 +33,20 @@ class GenerativeModel(Protocol):
 
     def state(self) -> GeneratorState:
         """Everything needed to restore the model."""
+        ...
+
+
+@runtime_checkable
+class WideModel(GenerativeModel, Protocol):
+    """A model whose draws can be spread out, and that knows theta held out from its training."""
+
+    def sample_wide(self, num_samples: int, stretch: float, seed: int) -> tuple[Tensor, Tensor]:
+        """Draw (num_samples, d) with the base stretched, and the log density of these draws."""
+        ...
+
+    def drops(self) -> Tensor | None:
+        """How far each held-out theta's log density lies below the median of draws at its x, (n,).
+
+        Nothing where none are known.
+        """
         ...
