@@ -9,7 +9,7 @@ from torch import Tensor
 from .adjust import quantile_map
 from .config import ABIConfig
 from .generators.base import GenerativeModel, Progress
-from .generators.flow import Conditioning, fit_flow
+from .generators.flow_training import Conditioning, fit_flow
 from .generators.mixture import fit_mixture
 from .generators.potnet import fit_potnet
 from .generators.wgan import fit_wgan

@@ -34,7 +34,7 @@ class TrainingSettings:
         num_steps: steps in all, whatever the number of rows.
         max_epochs: passes over the rows at most: few rows get fewer steps.
         least_epochs: where several flows are fitted, the first tries this many passes and upwards
-            (:mod:`abi.generators.flow`).
+            (:mod:`abi.generators.flow_training`).
         validation_fraction: share of the rows held out, in (0, 1).
         device: where it trains, such as "cuda"; the trained network is on the CPU.
     """

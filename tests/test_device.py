@@ -12,7 +12,7 @@ from torch import nn
 import abi
 from abi.distance import draw_directions, quantile_levels
 from abi.encoders import FIXED, LEARNED, build_encoder, prepared
-from abi.generators.flow import FlowSettings, _build
+from abi.generators.flow import FlowSettings, build_flow
 from abi.quantiles import QuantileNetwork
 from simulators import GaussianLinear
 
@@ -82,7 +82,7 @@ def test_no_tensor_of_a_quantile_network_is_left_behind_on_the_cpu(encoder: str)
 
 @pytest.mark.parametrize("context", [0, 3])
 def test_no_tensor_of_a_flow_is_left_behind_on_the_cpu(context: int) -> None:
-    flow = _build(2, context, FlowSettings(hidden=(8,)), seed=0).to("meta")
+    flow = build_flow(2, context, FlowSettings(hidden=(8,)), seed=0).to("meta")
     given = torch.empty(9, context, device="meta") if context else None
     transform = flow(given).transform
     z, log_stretching = transform.call_and_ladj(torch.empty(9, 2, device="meta"))

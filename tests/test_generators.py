@@ -13,7 +13,8 @@ from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
 from abi import metrics
 from abi.config import ABIConfig
 from abi.generators.base import GenerativeModel
-from abi.generators.flow import Conditioning, FlowSettings, fit_flow, restore_flow
+from abi.generators.flow import FlowSettings, restore_flow
+from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.mixture import fit_mixture, restore_mixture
 from abi.generators.potnet import POTNetSettings, fit_potnet, penalised_transport
 from abi.generators.pushforward import energy_score, restore_push_forward

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
 from abi import regions as module
-from abi.generators.flow import FlowModel, FlowSettings, fit_flow
+from abi.generators.flow import FlowModel, FlowSettings
+from abi.generators.flow_training import fit_flow
 from abi.generators.mixture import fit_mixture
 from abi.regions import Region, high_density_region, inside_all, sample_inside
 from abi.support import Support

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from abi.generators.flow import FlowSettings, _build
+from abi.generators.flow import FlowSettings, build_flow
 from abi.generators.splines import quickened
 
 
 def _flow(theta_dim: int, context_dim: int) -> Any:
     """Weights large enough that bins are narrow and derivatives far from 1."""
-    flow = _build(theta_dim, context_dim, FlowSettings(), seed=0)
+    flow = build_flow(theta_dim, context_dim, FlowSettings(), seed=0)
     generator = torch.Generator().manual_seed(1)
     for weights in flow.parameters():
         weights.data += 0.15 * torch.randn(weights.shape, generator=generator)
@@ -69,7 +69,7 @@ def test_the_copy_takes_and_gives_the_weights_of_the_flow() -> None:
         weights.data.zero_()
     assert all(torch.equal(value, before[name]) for name, value in flow.state_dict().items())
     quick.load_state_dict(before)
-    back = _build(3, 2, FlowSettings(), seed=5)
+    back = build_flow(3, 2, FlowSettings(), seed=5)
     back.load_state_dict(quick.state_dict())
     for name, value in back.state_dict().items():
         assert torch.equal(value, before[name])

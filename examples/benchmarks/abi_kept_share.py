@@ -25,7 +25,8 @@ from torch import Tensor
 
 import abi
 from abi.encoders import features_of
-from abi.generators.flow import Conditioning, FlowModel, fit_flow
+from abi.generators.flow import FlowModel
+from abi.generators.flow_training import Conditioning, fit_flow
 from abi.kernel import LearnedKernel
 from abi.problem import Problem, pose
 from abi.regions import sample_inside

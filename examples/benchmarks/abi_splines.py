@@ -18,7 +18,7 @@ from measure import fastest, save, versions
 from torch import nn
 
 from abi import ABIConfig
-from abi.generators.flow import _build
+from abi.generators.flow import build_flow
 from abi.generators.splines import quickened
 
 DIMENSIONS = (1, 3, 5, 20)
@@ -68,7 +68,7 @@ def main() -> None:
     torch.manual_seed(0)
     rows = []
     for theta_dim in DIMENSIONS:
-        flow = _build(theta_dim, FEATURES, ABIConfig().flow, seed=0)
+        flow = build_flow(theta_dim, FEATURES, ABIConfig().flow, seed=0)
         flows = {"zuko": flow, "compiled": quickened(flow)}
         for what, make, number in (
             ("training step", step_of, 20),

@@ -1,0 +1,155 @@
+"""The training of flows: as many passes as the rows bear, and as many flows as the time allows.
+
+Flows are trained by maximum likelihood. An encoder that has weights goes on learning with the flow,
+a copy for each. Flows differ by their first weights and by the rows they hold out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from simulators.random import child_seed, torch_generator
+
+from ..encoders import features_of, prepared
+from ..support import Support
+from ..training import TrainingLog, TrainingSettings, train
+from .base import Progress
+from .flow import FlowModel, FlowSettings, HeldOut, build_flow
+
+_MOST_FLOWS = 2  # times those asked for, where few passes leave the time
+_HELD = 500  # rows held out that are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read."""
+
+    encoder: nn.Module
+    x: Tensor
+    x_o: Tensor
+
+
+def fit_flow(
+    theta: Tensor,
+    support: Support,
+    *,
+    settings: FlowSettings,
+    training: TrainingSettings,
+    seed: int,
+    num_flows: int = 1,
+    given: Conditioning | None = None,
+    on_epoch: Progress | None = None,
+) -> tuple[FlowModel, TrainingLog]:
+    """Fit flows to theta (n, d), or to theta given x, read at x_o.
+
+    Of several flows, the first tries ``training.least_epochs`` passes over the rows and upwards.
+    Where fewer than all are best, there are as many more flows as the time saved allows, up to
+    twice ``num_flows``: on the wave, six flows of 12 passes are .12 nats ahead of three of 24, as
+    errors of single flows average out.
+
+    Returns:
+        The model, and the log of its best flow.
+    """
+    z = support.to_real(theta)
+    center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
+    standard = (z - center) / scale
+
+    def fit_part(part: int, passes: int, begin: float, end: float) -> _Fitted:
+        def on_part(share: float) -> None:
+            if on_epoch is not None:
+                on_epoch(begin + (end - begin) * share)
+
+        shorter = replace(training, max_epochs=passes)
+        return _fit_one(standard, settings, shorter, child_seed(seed, part), given, on_part)
+
+    whole = training.passes(len(theta))
+    lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
+    first = _fit_first(partial(fit_part, 0), lengths, 1.0 / num_flows)
+    passes = first.log.epochs
+    others = min(_MOST_FLOWS * num_flows, num_flows * whole // passes) - 1
+    ends = torch.linspace(1.0 / num_flows, 1.0, others + 1).tolist()
+    spans = enumerate(pairwise(ends), start=1)
+    fits = [first, *(fit_part(part, passes, *span) for part, span in spans)]
+    flows = nn.ModuleList([fit.flow for fit in fits])
+    context = torch.stack([fit.context for fit in fits]) if given else None
+    held = tuple(fit.held for fit in fits)
+    model = FlowModel(flows, support, center, scale, context, settings, held)
+    return model, min((fit.log for fit in fits), key=lambda log: log.validation_loss)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """One flow, what it sees of x_o (nothing without a context), and what its training did."""
+
+    flow: nn.Module
+    context: Tensor
+    log: TrainingLog
+    held: HeldOut
+
+
+def _lengths(whole: int, least: int) -> list[int]:
+    """The passes to try, each twice those before it, the most ``whole``."""
+    lengths = [whole]
+    while lengths[0] >= 2 * least:
+        lengths.insert(0, lengths[0] // 2)
+    return lengths
+
+
+def _fit_first(
+    fit: Callable[[int, float, float], _Fitted], lengths: list[int], end: float
+) -> _Fitted:
+    """The first flow, its passes over the rows increased as long as that helps.
+
+    How many passes few rows bear depends on the model: a wave's posterior near x_o is learned in
+    8, that of a queue in 50, and each loses .2 nats by the number of the other.
+    """
+    spans = list(pairwise(torch.linspace(0.0, end, len(lengths) + 1).tolist()))
+    best = fit(lengths[0], *spans[0])
+    for passes, span in zip(lengths[1:], spans[1:], strict=True):
+        longer = fit(passes, *span)
+        if longer.log.validation_loss >= best.log.validation_loss:
+            break
+        best = longer
+    return best
+
+
+def _fit_one(
+    standard: Tensor,
+    settings: FlowSettings,
+    training: TrainingSettings,
+    seed: int,
+    given: Conditioning | None,
+    on_epoch: Progress,
+) -> _Fitted:
+    from .splines import quickened
+
+    encoder: nn.Module = nn.Identity()
+    inputs: tuple[Tensor, ...] = ()
+    width = 0
+    if given is not None:
+        whole = copy.deepcopy(given.encoder)
+        encoder, features = prepared(whole, given.x)
+        inputs, width = (features,), features_of(encoder, features[:1]).shape[1]
+    flow = build_flow(standard.shape[1], width, settings, child_seed(seed, 0))
+    quick = quickened(flow, training.device)
+
+    def loss(rows: Tensor, *inputs: Tensor) -> Tensor:
+        context = encoder(*inputs) if inputs else None
+        value: Tensor = -quick(context).log_prob(rows).mean()
+        return value
+
+    both = nn.ModuleList([encoder, quick])
+    log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
+    flow.load_state_dict(quick.state_dict())
+    flow.eval()
+    at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
+    held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
+    seen = features_of(encoder, inputs[0][held]) if inputs else None
+    return _Fitted(flow, at, log, HeldOut(standard[held], seen, child_seed(seed, 2)))
