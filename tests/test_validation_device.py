@@ -11,8 +11,9 @@ from torch import Tensor
 from simulators import GaussianLinear, sample_joint
 from validation import ColtTraining, Training, c2st, colt, fit_lc2st, score_rank
 from validation.ball_ranks import BallNetworks, fit_ball_networks, soft_ranks
-from validation.classifiers import _Adam, _Backpropagation, _score, fit_classifiers, initial_weights
+from validation.classifiers import _score, fit_classifiers
 from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from validation.stacked import Adam, Backpropagation, initial_weights
 
 DEVICES = [
     "cpu",
@@ -82,8 +83,8 @@ def test_no_tensor_is_left_behind_on_the_cpu() -> None:
     """Without a GPU: tensors on the device "meta" refuse to meet those on the CPU."""
     features, targets = torch.empty(50, 3, device="meta"), torch.empty(4, 50, 1, device="meta")
     start = [value.to(features) for value in initial_weights((3, 8, 1), 4, 0)]
-    optimiser = _Adam.start(start, 1e-3)
-    optimiser.step(*_Backpropagation().gradients(features, targets, optimiser.parameters))
+    optimiser = Adam.start(start, 1e-3)
+    optimiser.step(*Backpropagation().gradients(features, targets, optimiser.parameters))
     score = _score(features, targets, optimiser.parameters, "accuracy")
     layer = torch.nn.Sequential(torch.nn.Linear(2, 2, device="meta"))
     units = torch.empty(2, device="meta")

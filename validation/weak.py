@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import torch
 
-from .classifiers import Classifiers, initial_weights
+from .classifiers import Classifiers
 from .seeds import part_seed
+from .stacked import initial_weights
 
 
 def weakened(network: Classifiers, weakness: float, seed: int) -> Classifiers:
