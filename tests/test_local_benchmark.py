@@ -13,6 +13,7 @@ from torch.distributions import Normal
 from typer.testing import CliRunner
 
 from abi.cli.app import app
+from abi.cli.benchmark.choice import named
 from abi.cli.benchmark.local import run
 from abi.cli.benchmark.local.agreement import agreement, agreement_lines
 from abi.cli.benchmark.local.cells import LocalCell, recipe
@@ -275,8 +276,16 @@ def test_no_minutes_begin_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list((tmp_path / "lc2st_cells").iterdir()) == []
 
 
+def test_a_word_that_is_a_name_stands_for_it_alone() -> None:
+    names = ["slcp", "agreement,slcp", "agreement,two-moons"]
+    assert named(names, ["slcp"], "--part") == ["slcp"]
+    assert named(names, ["agreement"], "--part") == names[1:]
+    assert named(names, ["two", "slcp"], "--part") == ["slcp", "agreement,two-moons"]
+    assert named(names, None, "--part") == names
+
+
 @pytest.mark.parametrize(
-    ("name", "words", "named"),
+    ("name", "words", "message"),
     [
         ("lc2st", ["--part", "three-moons"], "`--part` must be in one of these names: two-moons"),
         ("lc2st", ["--test", "nothing"], "`--test` must be in one of these names: oracle C2ST"),
@@ -284,8 +293,8 @@ def test_no_minutes_begin_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("tree", ["--num-train", "100"], "`--num-train`"),
     ],
 )
-def test_mistakes_are_named_in_one_line(name: str, words: list[str], named: str) -> None:
+def test_mistakes_are_named_in_one_line(name: str, words: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["benchmark", name, *words])
     assert isinstance(result.exception, ValueError)
-    assert named in str(result.exception)
+    assert message in str(result.exception)
     assert "\n" not in str(result.exception)

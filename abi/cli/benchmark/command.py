@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..ending import Json, can_draw, print_json, resumable
+from .choice import named
 
 if TYPE_CHECKING:
     from .experiment import Experiment, Part
@@ -74,11 +75,15 @@ def benchmark_command(
     ] = False,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Only the parts whose label holds this; repeat for several."),
+        typer.Option(
+            help="Only the part of this label, or those whose label holds it; repeat for several."
+        ),
     ] = None,
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Only the tests whose name holds this; repeat for several."),
+        typer.Option(
+            help="Only the test of this name, or those whose name holds it; repeat for several."
+        ),
     ] = None,
     strength: Annotated[
         list[float] | None,
@@ -155,22 +160,14 @@ def _load(name: str) -> Callable[[bool], Experiment]:
 def _chosen(
     experiment: Experiment, labels: list[str] | None, names: list[str] | None
 ) -> list[Part]:
-    """The parts whose label, with the tests whose name, holds one of the words."""
-
-    def holds(text: str, words: list[str] | None) -> bool:
-        return not words or any(word in text for word in words)
-
-    parts = [part for part in experiment.parts if holds(part.label, labels)]
-    if not parts:
-        known = "; ".join(part.label for part in experiment.parts)
-        raise ValueError(f"`--part` must be in one of these labels: {known}.")
+    """The parts with one of the labels, each with the tests that have one of the names."""
+    wanted = named((part.label for part in experiment.parts), labels, "--part")
+    parts = [part for part in experiment.parts if part.label in wanted]
+    tests = named((name for part in parts for name in part.tests), names, "--test")
     kept = [
-        replace(part, tests={name: part.tests[name] for name in part.tests if holds(name, names)})
+        replace(part, tests={name: test for name, test in part.tests.items() if name in tests})
         for part in parts
     ]
-    if not any(part.tests for part in kept):
-        known = "; ".join(dict.fromkeys(name for part in parts for name in part.tests))
-        raise ValueError(f"`--test` must be in one of these names: {known}.")
     return [part for part in kept if part.tests]
 
 

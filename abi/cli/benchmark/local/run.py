@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...ending import can_draw, resumable
+from ..choice import named
 from .claims import PAPER_TESTS
 from .gains import gain_study
 from .judges import JUDGES
@@ -25,8 +25,8 @@ def run_lc2st(
 ) -> tuple[dict[str, Any], str]:  # fmt: skip
     """Work the chosen parts; results as JSON has them, and as tables. Pictures go to ``out``."""
     by_label = {part.label: part for part in parts(quick)}
-    chosen = [by_label[label] for label in _holding(by_label, labels, "part")]
-    methods = _holding(JUDGES, names, "test")
+    chosen = [by_label[label] for label in named(by_label, labels, "--part")]
+    methods = named(JUDGES, names, "--test")
     local = [_trained(part, num_trains) for part in chosen if isinstance(part, LocalPart)]
     compared = [part for part in local if isinstance(part, AgreementPart)]
     rated = [
@@ -56,14 +56,6 @@ def run_lc2st(
     if can_draw():
         _pictures(found, values["agreements"], out)
     return values, markdown(values)
-
-
-def _holding(known: Iterable[str], words: list[str] | None, option: str) -> list[str]:
-    """The names that hold one of the words; all where there is none."""
-    kept = [name for name in known if not words or any(word in name for word in words)]
-    if not kept:
-        raise ValueError(f"`--{option}` must be in one of these names: {'; '.join(known)}.")
-    return kept
 
 
 def _trained(part: LocalPart, num_trains: list[int] | None) -> LocalPart:
