@@ -168,6 +168,15 @@ def test_mistakes_are_named() -> None:
         power("sbc", "covariance", repetitions=0)
 
 
+def test_pictures_of_one_order_give_a_test_one_colour(study: PowerStudy) -> None:
+    names = list(study.methods)
+    colours = []
+    for order in (names, names[::-1]):
+        ax = study.plot(order=order)
+        colours.append([line.get_color() for line in ax.get_legend().get_lines()])
+    assert colours[0] == colours[1][::-1]
+
+
 def test_power_is_drawn(study: PowerStudy) -> None:
     ax = study.plot()
     assert ax.get_xlabel() == "strength"

@@ -108,11 +108,16 @@ class PowerStudy:
             "rates": [_plain(rate) for rate in self.rates(alpha)],
         }
 
-    def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
-        """Draw power against strength with intervals; needs matplotlib."""
+    def plot(
+        self, ax: Axes | None = None, alpha: float = 0.05, order: Sequence[str] | None = None
+    ) -> Axes:
+        """Draw power against strength with intervals; needs matplotlib.
+
+        ``order`` names tests by whose places colours are given: one for several pictures.
+        """
         from .power_plotting import plot_power
 
-        return plot_power(self, ax, alpha)
+        return plot_power(self, ax, alpha, order)
 
 
 def power(

@@ -26,10 +26,11 @@ def draw(results: list[Result], title: str, path: Path) -> None:
     listed = [len(study.rates()) for _, study in results if not _is_curve(study)]
     height = min(max(4.2, 1.6 + 0.19 * max(listed, default=0)), 8.0)
     figure = Figure(figsize=(5.2 * columns, height * rows), layout="constrained")
+    tests = list(dict.fromkeys(name for _, study in results for name in study.methods))
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for (part, study), ax in zip(results, panels, strict=False):
         if _is_curve(study):
-            study.plot(ax)
+            study.plot(ax, order=tests)
         else:
             _dots((part, study), ax)
         ax.set_title(part.label, fontsize=10)
