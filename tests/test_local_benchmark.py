@@ -289,7 +289,6 @@ def test_a_word_that_is_a_name_stands_for_it_alone() -> None:
     [
         ("lc2st", ["--part", "three-moons"], "`--part` must be in one of these names: two-moons"),
         ("lc2st", ["--test", "nothing"], "`--test` must be in one of these names: oracle C2ST"),
-        ("tree", ["--minutes", "1"], "`--minutes`"),
         ("tree", ["--num-train", "100"], "`--num-train`"),
     ],
 )

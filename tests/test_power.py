@@ -103,6 +103,21 @@ def test_two_workers_give_what_one_gives() -> None:
     assert [cell.method for cell in one.cells] == [cell.method for cell in two.cells]
 
 
+def test_a_study_without_time_is_of_what_is_kept(tmp_path: Path) -> None:
+    sizes = {"num_seeds": 2, "repetitions": 3, "folder": tmp_path}
+    whole = power("sbc", "covariance", [0.0, 0.8], **sizes)
+    both = power(["sbc", "tarp"], "covariance", [0.0, 0.4, 0.8], minutes=0.0, **sizes)
+    assert p_values(both) == p_values(whole)
+    assert (both.methods, both.strengths) == (("sbc",), (0.0, 0.8))
+    one_more = power("tarp", "covariance", [0.4], **sizes)
+    both = power(["sbc", "tarp"], "covariance", [0.0, 0.4, 0.8], minutes=0.0, **sizes)
+    assert both.rate("tarp", 0.4) == one_more.rate("tarp", 0.4)
+    assert both.rate("sbc", 0.4).rate is None
+    assert both.smallest_strength("tarp", power=0.0) == 0.4
+    assert both.plot() is not None
+    assert power("sbc", "covariance", [0.2], minutes=0.0).cells == ()
+
+
 def test_a_test_that_raises_costs_its_cell_alone(tmp_path: Path) -> None:
     tests = {"sbc": CHEAP["sbc"], "broken": always_raises}
     found = power(tests, "covariance", [0.0], repetitions=3, folder=tmp_path)
@@ -219,6 +234,18 @@ def test_without_matplotlib_there_are_tables(
     assert "abi-toolkit[plots]" in result.stderr
     assert (tmp_path / f"{words[0]}.md").is_file()
     assert not list(tmp_path.glob("*.png"))
+
+
+def test_the_command_line_shows_what_is_kept_and_begins_nothing_without_time(
+    tmp_path: Path,
+) -> None:
+    words = ["benchmark", "nptbench", "--quick", "--test", "SBC", "--no-progress"]
+    words += ["--out", str(tmp_path), "--json"]
+    early = CliRunner().invoke(app, [*words, "--minutes", "0"])
+    assert "`--minutes`: 0 left time for nothing" in str(early.exception)
+    some = CliRunner().invoke(app, [*words, "--part", "covariance,flat", "--strength", "0.6"])
+    kept = CliRunner().invoke(app, [*words, "--minutes", "0"])
+    assert json.loads(kept.stdout)["parts"] == json.loads(some.stdout)["parts"]
 
 
 def test_the_command_line_works_some_strengths_alone(tmp_path: Path) -> None:

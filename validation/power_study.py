@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,7 @@ class PowerRate:
     repetitions: int
     """Over all seeds, without those of cells that had an error."""
     rate: float | None
-    """None where every cell had an error."""
+    """None where every cell had an error, or there was no time for any."""
     interval: tuple[float, float]
     """Clopper-Pearson, 95%; with several repetitions a trained network, given those networks."""
     seed_rates: tuple[float, ...]
@@ -63,10 +65,10 @@ class PowerStudy:
         """The rate at which ``method`` rejects at level ``alpha`` in (0, 1).
 
         Raises:
-            ValueError: if the study has no such cell.
+            ValueError: if the study has no such test or no such strength.
         """
         cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
-        if not cells:
+        if method not in self.methods or float(strength) not in self.strengths:
             raise ValueError(
                 f"`method` and `strength` must be of this study; got {method!r} at {strength}."
             )
@@ -131,6 +133,7 @@ def power(
     seed: int = 0,
     workers: int = 1,
     folder: Path | str | None = None,
+    minutes: float | None = None,
     progress: bool = False,
 ) -> PowerStudy:
     """Measure how often tests reject an estimate that is wrong by a known amount.
@@ -153,6 +156,8 @@ def power(
         workers: processes.
         folder: where cells are kept and found again, by their settings (a function of yours by its
             module and name); nowhere when omitted.
+        minutes: begin no cell after so many; a later call with the same ``folder`` goes on. The
+            study is of the cells that there are: with 0, of those kept. No limit when omitted.
         progress: whether to show a bar with the time left.
 
     Returns:
@@ -183,9 +188,11 @@ def power(
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
     known = {cell: stored_cell(cell, place) for cell in asked}
-    missing = [cell for cell in asked if known[cell] is None]
+    # A study that is stopped has every test at every strength before it has a second seed.
+    missing = sorted((c for c in asked if known[c] is None), key=lambda cell: cell.seed_index)
+    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     with progress_bar(len(missing), wrong.name, progress) as advance:
-        for cell, done in _worked(missing, wrong, trials, place, workers):
+        for cell, done in _worked(missing, wrong, trials, place, workers, end):
             known[cell] = done
             advance()
     return PowerStudy(wrong.name, tuple(done for done in known.values() if done is not None))
@@ -221,17 +228,17 @@ def _worked(
     trials: Mapping[str, Trial],
     folder: Path | None,
     workers: int,
+    end: float | None,
 ) -> Iterator[tuple[PowerCell, PowerCell]]:
-    """Each cell and what came of it, as they finish."""
+    """Each cell begun before ``end`` and what came of it, as they finish."""
+    in_time = takewhile(lambda _: end is None or time.monotonic() < end, enumerate(missing))
     if workers == 1 or len(missing) < 2:
-        for cell in missing:
+        for _, cell in in_time:
             yield cell, work_cell(cell, failure, trials[cell.method], folder)
         return
     from joblib import Parallel, delayed
 
-    jobs = (
-        delayed(_numbered)(k, c, failure, trials[c.method], folder) for k, c in enumerate(missing)
-    )
+    jobs = (delayed(_numbered)(k, c, failure, trials[c.method], folder) for k, c in in_time)
     for k, done in Parallel(n_jobs=workers, return_as="generator_unordered")(jobs):
         yield missing[k], done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -102,7 +103,8 @@ def benchmark_command(
         int | None, typer.Option(min=1, help="Seeds, in place of the setting's own.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Of lc2st: begin nothing after so many.")
+        float | None,
+        typer.Option(min=0, help="Begin nothing after so many; 0: tables of what there is."),
     ] = None,
     num_train: Annotated[
         list[int] | None,
@@ -127,8 +129,9 @@ def benchmark_command(
         )  # fmt: skip
         _write(values, text, out / name, as_json)
         return
-    if minutes is not None or num_train:
-        raise ValueError(f"`--minutes` and `--num-train` are options of lc2st, not of {name}.")
+    if num_train:
+        raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
+    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     experiment = _load(name)(quick)
     parts = _at(_chosen(experiment, part, test), strength)
     parts = [_resized(one, repetitions, num_seeds) for one in _possible(parts, images)]
@@ -137,7 +140,10 @@ def benchmark_command(
 
     place = Place(out / f"{name}_cells", images, progress)
     with resumable():
-        results = [run_part(one, place, seed=seed, workers=workers) for one in parts]
+        worked = [run_part(one, place, seed=seed, workers=workers, end=end) for one in parts]
+    results = [(one, study) for one, study in worked if study.cells]
+    if not results:
+        raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
     values = summary(name, experiment, results, quick, seed)
     if can_draw():
         from .drawing import draw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +23,13 @@ _READING = (
 )
 
 
-def run_part(part: Part, place: Place, *, seed: int, workers: int) -> Result:
-    """The part's study, from the cells that are kept and those that are missing."""
+def run_part(
+    part: Part, place: Place, *, seed: int, workers: int, end: float | None = None
+) -> Result:
+    """The part's study, of the cells that are kept and those begun before ``end``.
+
+    Time is that of the monotonic clock.
+    """
     failure = part.failure
     study = power(
         part.tests,
@@ -35,6 +41,7 @@ def run_part(part: Part, place: Place, *, seed: int, workers: int) -> Result:
         seed=seed,
         workers=workers,
         folder=place.cells,
+        minutes=None if end is None else max(end - time.monotonic(), 0.0) / 60.0,
         progress=place.progress,
     )
     return part, study
