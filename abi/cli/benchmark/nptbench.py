@@ -14,7 +14,8 @@ from .experiment import Experiment, Ordering, Part
 
 _TEXT = "Section 4, Results"
 _RAW = ", theta as it is"
-"""CoLT as the paper has it, without whitening: run where theta is curved, for the comparison."""
+"""CoLT as the paper has it, without whitening: run where theta is curved, and where q has a mode
+too many, which its own moments hide."""
 _SHOWN = ("covariance", "anisotropic", "t_tails", "additional_mode")
 """The failures of Figure 3, which the text speaks of."""
 
@@ -54,7 +55,7 @@ def power_curves(quick: bool) -> Experiment:
 
 def _orderings() -> Iterator[Ordering]:
     for name in _SHOWN:
-        for first in ("CoLT Full", "CoLT ID"):
+        for first in ("CoLT Full", "CoLT ID", f"CoLT Full{_RAW}", f"CoLT ID{_RAW}"):
             yield Ordering(
                 f"{first} matches or exceeds C2ST, {name}, flat", _TEXT, first, ("C2ST",),
                 (name, "flat"), strict=False,
@@ -89,6 +90,6 @@ def _tests(name: str, curved: bool, quick: bool) -> dict[str, Any]:
     }
     return {
         **colt_tests(num_samples, balls, Training(hidden=hidden)),
-        **(as_it_is if curved else {}),
+        **(as_it_is if curved or name == "additional_mode" else {}),
         "score-rank": WholeTest("score_rank"),
     }
