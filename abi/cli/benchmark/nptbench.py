@@ -70,10 +70,10 @@ def _orderings() -> Iterator[Ordering]:
                 f"CoLT Full is above CoLT ID, {name}, curved, theta {frame}", _TEXT,
                 f"CoLT Full{form}", (f"CoLT ID{form}",), (name, "curved"),
             )  # fmt: skip
-        yield Ordering(
-            f"CoLT ID matches or exceeds C2ST, SBC and TARP, {name}, curved", _TEXT, "CoLT ID",
-            ("C2ST", "SBC", "TARP"), (name, "curved"), strict=False,
-        )  # fmt: skip
+            yield Ordering(
+                f"CoLT ID matches or exceeds C2ST, SBC and TARP, {name}, curved, theta {frame}",
+                _TEXT, f"CoLT ID{form}", ("C2ST", "SBC", "TARP"), (name, "curved"), strict=False,
+            )  # fmt: skip
 
 
 def _tests(name: str, curved: bool, quick: bool) -> dict[str, Any]:
