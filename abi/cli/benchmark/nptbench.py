@@ -55,24 +55,24 @@ def power_curves(quick: bool) -> Experiment:
 
 def _orderings() -> Iterator[Ordering]:
     for name in _SHOWN:
-        for first in ("CoLT Full", "CoLT ID", f"CoLT Full{_RAW}", f"CoLT ID{_RAW}"):
+        for form, frame in (("", "theta whitened"), (_RAW, "theta as it is")):
+            full, identity = f"CoLT Full{form}", f"CoLT ID{form}"
+            for words, first in (("CoLT Full", full), ("CoLT ID", identity)):
+                yield Ordering(
+                    f"{words} matches or exceeds C2ST, {name}, flat, {frame}", _TEXT, first,
+                    ("C2ST",), (name, "flat"), strict=False,
+                )  # fmt: skip
+                yield Ordering(
+                    f"{words} is above SBC and TARP, {name}, flat, {frame}", _TEXT, first,
+                    ("SBC", "TARP"), (name, "flat"),
+                )  # fmt: skip
             yield Ordering(
-                f"{first} matches or exceeds C2ST, {name}, flat", _TEXT, first, ("C2ST",),
-                (name, "flat"), strict=False,
+                f"CoLT Full is above CoLT ID, {name}, curved, {frame}", _TEXT, full, (identity,),
+                (name, "curved"),
             )  # fmt: skip
             yield Ordering(
-                f"{first} is above SBC and TARP, {name}, flat", _TEXT, first, ("SBC", "TARP"),
-                (name, "flat"),
-            )  # fmt: skip
-    for name in _SHOWN:
-        for form, frame in (("", "whitened"), (_RAW, "as it is")):
-            yield Ordering(
-                f"CoLT Full is above CoLT ID, {name}, curved, theta {frame}", _TEXT,
-                f"CoLT Full{form}", (f"CoLT ID{form}",), (name, "curved"),
-            )  # fmt: skip
-            yield Ordering(
-                f"CoLT ID matches or exceeds C2ST, SBC and TARP, {name}, curved, theta {frame}",
-                _TEXT, f"CoLT ID{form}", ("C2ST", "SBC", "TARP"), (name, "curved"), strict=False,
+                f"CoLT ID matches or exceeds C2ST, SBC and TARP, {name}, curved, {frame}", _TEXT,
+                identity, ("C2ST", "SBC", "TARP"), (name, "curved"), strict=False,
             )  # fmt: skip
 
 
