@@ -273,7 +273,7 @@ def test_what_inception_lacks_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_command_reads_a_folder(tmp_path: Path) -> None:
     write_records(tmp_path / "data_batch_1.bin", 200)
     weights_file(tmp_path / "inception_v3_google-0.pth")
-    words = ["benchmark", "conformal", "--quick", "--part", "images,noise", "--test", "C2ST, b = 0"]
+    words = ["benchmark", "conformal", "--quick", "--part", "images,noise", "--test", "C2ST, b"]
     words += ["--repetitions", "1", "--no-progress", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, [*words, "--images", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -52,7 +52,7 @@ STAGES = {
     "propose, simulate": ("_sample", "round_steps.py"),
     "quantile network": ("_train", "round_steps.py"),
     "distances": ("__call__", "kernel.py"),
-    "flows": ("fit_flow", "flow.py"),
+    "flows": ("fit_flow", "flow_training.py"),
     "region": ("high_density_region", "regions.py"),
 }
 
