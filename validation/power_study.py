@@ -68,7 +68,8 @@ class PowerStudy:
             ValueError: if the study has no such test or no such strength.
         """
         cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
-        if method not in self.methods or float(strength) not in self.strengths:
+        known = cells or (method in self.methods and float(strength) in self.strengths)
+        if not known:
             raise ValueError(
                 f"`method` and `strength` must be of this study; got {method!r} at {strength}."
             )

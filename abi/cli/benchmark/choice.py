@@ -16,7 +16,11 @@ def named(known: Iterable[str], words: Sequence[str] | None, option: str) -> lis
     names = list(dict.fromkeys(known))
     if not words:
         return names
-    kept = {name for word in words for name in ([word] if word in names else names) if word in name}
+    kept = [
+        name
+        for name in names
+        if any(word == name if word in names else word in name for word in words)
+    ]
     if not kept:
         raise ValueError(f"`{option}` must be in one of these names: {'; '.join(names)}.")
-    return [name for name in names if name in kept]
+    return kept

@@ -118,20 +118,20 @@ def benchmark_command(
     Every cell (test, strength, seed) is kept as it is finished; the same words go on after an
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
+    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     if name == "lc2st":
         if strength:
             raise ValueError("`--strength` is not an option of lc2st; choose with `--num-train`.")
         from .local.run import run_lc2st
 
         values, text = run_lc2st(
-            quick, part, test, out=out, seed=seed, workers=workers, minutes=minutes,
+            quick, part, test, out=out, seed=seed, workers=workers, end=end,
             num_trains=num_train, repetitions=repetitions, num_seeds=num_seeds, progress=progress,
         )  # fmt: skip
         _write(values, text, out / name, as_json)
         return
     if num_train:
         raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
-    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     experiment = _load(name)(quick)
     parts = _at(_chosen(experiment, part, test), strength)
     parts = [_resized(one, repetitions, num_seeds) for one in _possible(parts, images)]

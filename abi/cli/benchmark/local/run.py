@@ -20,10 +20,13 @@ from .study import study
 
 def run_lc2st(
     quick: bool, labels: list[str] | None, names: list[str] | None, *, out: Path, seed: int,
-    workers: int, minutes: float | None, num_trains: list[int] | None, repetitions: int | None,
+    workers: int, end: float | None, num_trains: list[int] | None, repetitions: int | None,
     num_seeds: int | None, progress: bool,
 ) -> tuple[dict[str, Any], str]:  # fmt: skip
-    """Work the chosen parts; results as JSON has them, and as tables. Pictures go to ``out``."""
+    """Work the chosen parts; results as JSON has them, and as tables. Pictures go to ``out``.
+
+    Nothing is begun after ``end`` of the monotonic clock.
+    """
     by_label = {part.label: part for part in parts(quick)}
     chosen = [by_label[label] for label in named(by_label, labels, "--part")]
     methods = named(JUDGES, names, "--test")
@@ -39,7 +42,6 @@ def run_lc2st(
         if part not in compared
     ]
     folder = out / "lc2st_cells"
-    end = None if minutes is None else time.monotonic() + 60.0 * minutes
     found = LocalResults(quick, seed)
     with resumable():
         kept: dict[str, Any] = {"seed": seed, "folder": folder, "progress": progress}
