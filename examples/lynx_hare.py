@@ -39,7 +39,7 @@ import simulators
 import validation
 from abi import metrics
 from abi.cli.report.density import curve, view
-from abi.cli.reproduce.drawing import band
+from abi.cli.reproduce.predictive_picture import band
 from abi.versions import versions
 from simulators.lynx_hare import YEARS
 from simulators.random import child_seed

@@ -1,0 +1,76 @@
+"""Tolerance, distance and marginals of ABI as its rounds go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..report.density import curve, view
+from .experiment import Experiment
+from .picture_style import EXACT, STYLES, bare, ends_of
+
+
+def draw_rounds(
+    experiment: Experiment, rounds: Mapping[str, Any], exact: Tensor | None, path: Path
+) -> Path:
+    """Tolerance and distance after each round, and the marginals of ABI as they move."""
+    from matplotlib.figure import Figure
+
+    names = experiment.problem.task.parameter_names
+    told = 1 if exact is None else 2  # panels before the marginals
+    columns = told + min(len(names), 5)
+    figure = Figure(figsize=(2.8 * columns, 3.5), layout="constrained")
+    panels = figure.subplots(1, columns)
+    for method, (cell, _) in rounds.items():
+        colour, line = STYLES[method]
+        numbers = [record["round"] for record in cell.details["rounds"]]
+        tolerances = [record["tolerance"] for record in cell.details["rounds"]]
+        panels[0].plot(numbers, tolerances, "o", linestyle=line, color=colour, label=method)
+        if exact is not None:
+            distances = cell.details["w1_by_round"]
+            panels[1].plot(numbers, distances, "o", linestyle=line, color=colour, label=method)
+    panels[0].set(xlabel="round", ylabel="tolerance, in units of its network")
+    drawn = [value for line in panels[0].lines for value in line.get_ydata()]
+    if max(drawn) > 10 * min(drawn):
+        panels[0].set_yscale("log")  # within a decade its labels are crowded
+    else:
+        panels[0].set_ylim(bottom=0.0)
+    if exact is not None:
+        panels[1].set(xlabel="round", ylabel="W1 to the exact posterior, sds")
+        panels[1].set_ylim(bottom=0.0)
+    for ax in panels[:told]:
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8)
+    method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
+    _by_round(experiment, draws, exact, panels[told:])
+    dashed = ", the exact posterior dashed" if exact is not None else ""
+    figure.suptitle(f"After each round; densities: {method}, light to dark{dashed}", fontsize=10)
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def _by_round(
+    experiment: Experiment, draws: Mapping[str, Tensor], exact: Tensor | None, panels: Any
+) -> None:
+    from matplotlib import colormaps
+
+    names = experiment.problem.task.parameter_names
+    ends = ends_of(experiment)
+    stages = [draws[key] for key in sorted(draws) if key.startswith("round_")]
+    for j, ax in enumerate(panels):
+        last = (stages[-1] if exact is None else exact)[:, j].double().numpy()
+        low, high = view([last], ends[j], tail=0.005)
+        span = max(low - 0.8 * (high - low), ends[j][0]), min(high + 0.8 * (high - low), ends[j][1])
+        for t, stage in enumerate(stages, start=1):
+            shade = colormaps["Oranges"](0.25 + 0.65 * t / len(stages))
+            ax.plot(*curve(stage[:, j].double().numpy(), span, ends[j]), color=shade, linewidth=1.6)
+        if exact is not None:
+            ax.plot(*curve(last, span, ends[j]), "--", color=EXACT, linewidth=1.4)
+        ax.set_xlabel(names[j])
+        ax.set_xlim(*span)
+        ax.set_ylim(bottom=0.0)
+        bare(ax)
