@@ -37,7 +37,7 @@ class ColtTraining:
     divergence: Literal["wasserstein", "sinkhorn"] = "wasserstein"
     """What is maximised; measured between the ranks and Uniform(0, 1)."""
     whiten: bool = True
-    """Whether theta is whitened by q's moments at each x."""
+    """Whether theta is whitened by the moments of q's core at each x."""
     device: str = "cpu"
     """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
 

@@ -15,7 +15,8 @@ Differs from the paper, each for a measured reason:
 - the pairs of one call are split into training and test, so that the p-value is honest without a
   second batch from the simulator;
 - ranks are randomised, ``(r + xi (ties + 1)) / (K + 1)``, so that the test is exact at any K;
-- theta is whitened by the mean and covariance of q(. | x), from draws that are not ranked: balls
+- theta is whitened by the mean and covariance of the core of q(. | x), from draws that are not
+  ranked (:func:`~validation.frames.frame_of`): balls
   become ellipsoids of q's own shape (power 0.75 -> 0.997 on an inflated covariance);
 - the loss is the squared 2-Wasserstein distance of the sorted ranks to the uniform quantiles, as
   powerful as the Sinkhorn divergence and 5 to 9 times cheaper; ``divergence="sinkhorn"`` is there;
@@ -114,7 +115,7 @@ def colt(
             ``"residual"``, which is not in the paper, trains a network that is added to theta and
             starts at nothing, for many parameters: a hundred pairs do not teach a network of its
             own a metric of a hundred parameters.
-        num_samples: K, ranked draws of q an observation (those for q's moments come on top).
+        num_samples: K, ranked draws of q an observation (those for q's frame come on top).
         train_fraction: share of the pairs that trains the networks, in (0, 1).
         training: networks and schedule.
         seed: of draws, split, training and ties.
@@ -183,7 +184,7 @@ def localize(result: ValidationResult, x: Tensor) -> Localization:
 def framed_draws(
     q: Any, theta: Any, x: Any, num_samples: int, training: ColtTraining, seed: int
 ) -> tuple[JointDraws, int]:
-    """The pairs and K draws of q in the frame of q's moments, and how many draws made that frame.
+    """The pairs and K draws of q in the frame of q's core, and how many draws made that frame.
 
     Those draws, enough for a covariance of d columns, are not ranked, so the frame is fair.
     """

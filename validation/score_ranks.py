@@ -106,7 +106,7 @@ def score_rank(
 
 
 def _in_frame(draws: JointDraws) -> JointDraws:
-    """Theta as d + 1 columns: whitened by the candidates of its x, and its distance from them."""
+    """Theta as d + 1 columns: whitened by the core of the candidates, and the distance from it."""
     candidates = torch.cat([draws.theta[None], draws.samples])
     rows, _, width = candidates.shape
     frame = frame_of(candidates, correlated=rows >= DRAWS_A_PARAMETER * width)

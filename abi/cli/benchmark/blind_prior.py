@@ -52,7 +52,7 @@ def blind_prior(quick: bool) -> Experiment:
         "The prior in the place of the posterior",
         "Chen, Bansal & Scott (2025), Tables 3 (strength 1, power) and 4 (strength 0, level)",
         "Networks trained once a seed on 100 pairs, then judged on batches of 100, as in the paper."
-        " CoLT whitens theta by q's moments and maximises a Wasserstein distance; C2ST's network"
+        " CoLT whitens theta by q's core and maximises a Wasserstein distance; C2ST's network"
         " stops where it no longer helps. Not in the paper: CoLT residual, whose embedding is theta"
         " plus a network that starts at nothing; conformal; score-rank, which trains and tests"
         " within each batch of 100.",

@@ -38,7 +38,7 @@ def diffusion_steps(quick: bool) -> Experiment:
         " CoLT's statistic grows with every step left out, its level is kept)",
         "The truth is what the model draws after 20 reverse steps; strength a is the estimate after"
         " 20 - a. The model's size and the scale of theta are ours, for the paper gives neither."
-        " Networks of the tests trained once a seed; CoLT whitens theta by q's moments. The figures"
+        " Networks of the tests trained once a seed; CoLT whitens theta by q's core. The figures"
         " show CoLT alone.",
         (part,),
     )

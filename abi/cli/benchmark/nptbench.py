@@ -14,9 +14,9 @@ from .experiment import Experiment, Ordering, Part
 
 _TEXT = "Section 4, Results"
 _RAW = ", theta as it is"
-"""CoLT as the paper has it, without whitening: run where theta is curved, and for ``_HIDDEN``."""
-_HIDDEN = "additional_mode"
-"""The failure that whitening hides: q's own moments hold the mode."""
+"""CoLT as the paper has it, without whitening: run where theta is curved, and for ``_IN_Q``."""
+_IN_Q = "additional_mode"
+"""The failure that is in q's own moments: whitening by all of q would hide it."""
 _FRAMES = {"": "theta whitened", _RAW: "theta as it is"}
 _SHOWN = ("covariance", "anisotropic", "t_tails", "additional_mode")
 """The failures of Figure 3, which the text speaks of."""
@@ -46,7 +46,7 @@ def power_curves(quick: bool) -> Experiment:
         "NPTBench: power over strength",
         "Chen, Bansal & Scott (2025), Figures 3 and 8 to 13 (curves, no numbers in print)",
         "Networks trained once a seed on 100 pairs, then judged on batches of 100, with the"
-        " learning rates of the paper's Table 2; CoLT whitens theta by q's moments, but for"
+        " learning rates of the paper's Table 2; CoLT whitens theta by q's core, but for"
         " *theta as it is*, which is the paper's. Not in the paper: CoLT residual, whose embedding"
         " is theta plus a network that starts at nothing, and score-rank, which trains and tests"
         " within each batch of 100.",
@@ -80,7 +80,7 @@ def _orderings() -> Iterator[Ordering]:
 
 def _forms(name: str, *, curved: bool) -> tuple[str, ...]:
     """What follows the names of CoLT's tests of a part: nothing, and ``_RAW`` where that runs."""
-    return ("", _RAW) if curved or name == _HIDDEN else ("",)
+    return ("", _RAW) if curved or name == _IN_Q else ("",)
 
 
 def _tests(name: str, curved: bool, quick: bool) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def tree_curves(quick: bool) -> Experiment:
 def _tests(quick: bool) -> dict[str, Any]:
     hidden = (64, 64) if quick else (256, 256)
     rate, epochs = (1e-4, 1_000) if quick else (1e-5, 5_000)
-    # On a thin tree q's moments say nothing of its shape.
+    # On a thin tree q's core says nothing of its shape.
     balls = ColtTraining(
         hidden=hidden, learning_rate=rate, epochs=epochs, anchors_per_epoch=200, whiten=False
     )
