@@ -10,9 +10,9 @@ from torch import Tensor
 DRAWS_A_PARAMETER = 10
 """So many, at least, tell a covariance."""
 
-_STEPS = 3
+_HALF_STEPS, _GROWING_STEPS = 2, 3
 _KEPT = 0.99
-"""Share of a normal law's draws that the last step keeps."""
+"""Share of a normal law's draws that a growing step keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +39,17 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     """The frame of the core of draws (L, n, d); the identity where there are none (L = 0).
 
     A mode that q should not have is in q's moments, and in their units it lies near the rest. So
-    the moments are those of the core: from the half that is nearest to the median, the half that
-    is nearest by its own moments, and so on; in the end all that lie no farther than a normal law's
-    draws would. Of a normal q the frame is, but for its size, that of the moments.
+    the moments are those of the core: the half that is nearest to the median, then the half that
+    is nearest by the moments of that one; from there it grows by all that lie no farther than a
+    normal law's draws would, which a half of few draws cannot tell at once. Of a normal q the frame
+    is, but for its size, nearly that of the moments.
 
     The correlation gets a ridge of 1e-3, and a parameter that the core holds constant the scale 1,
     so that a degenerate q has a frame too. Without ``correlated`` each parameter is scaled alone,
     which is all that fewer than :data:`DRAWS_A_PARAMETER` can tell.
 
-    Source: Rousseeuw & Van Driessen (1999), the reweighted minimum covariance determinant, from one
-    start.
+    Source: Rousseeuw & Van Driessen (1999), the minimum covariance determinant, from one start;
+    Billor, Hadi & Velleman (2000), a core that grows.
     """
     from scipy.special import gammaincinv
 
@@ -56,13 +57,14 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     if count == 0:
         return Frame(torch.zeros(rows, width), torch.eye(width).expand(rows, -1, -1))
     half = min((count + width + 1) // 2, count)
-    away = _from_median(samples)
-    for _ in range(_STEPS):
-        core = away <= away.kthvalue(half, dim=0).values
-        frame = _moments(samples, core, correlated)
-        away = frame.whitened(samples).square().sum(dim=-1)
     reach = float(gammaincinv(width / 2, _KEPT) / gammaincinv(width / 2, 0.5))
-    return _moments(samples, away <= reach * away.median(dim=0).values, correlated)
+    away = _from_median(samples)
+    for step in range(_HALF_STEPS + _GROWING_STEPS):
+        grows = step >= _HALF_STEPS
+        limit = reach * away.median(dim=0).values if grows else away.kthvalue(half, dim=0).values
+        frame = _moments(samples, away <= limit, correlated)
+        away = frame.whitened(samples).square().sum(dim=-1)
+    return frame
 
 
 def _from_median(samples: Tensor) -> Tensor:

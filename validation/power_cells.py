@@ -15,7 +15,7 @@ from .seeds import part_seed
 from .threads import one_thread
 from .trials import Trial, described
 
-_KIND, _VERSION = "power_cell", 2
+_KIND, _VERSION = "power_cell", 3
 
 
 @dataclass(frozen=True)
