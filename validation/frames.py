@@ -10,7 +10,7 @@ from torch import Tensor
 DRAWS_A_PARAMETER = 10
 """So many, at least, tell a covariance."""
 
-_HALF_STEPS, _GROWING_STEPS = 2, 3
+_GROWING_STEPS = 3
 _KEPT = 0.99
 """Share of a normal law's draws that a growing step keeps."""
 
@@ -29,6 +29,10 @@ class Frame:
         centred = (theta - self.mean).permute(1, 2, 0)
         solved: Tensor = torch.linalg.solve_triangular(self.factor, centred, upper=False)
         return solved.permute(2, 0, 1)
+
+    def squared_distances(self, theta: Tensor) -> Tensor:
+        """Of theta (K, n, d) from the mean, in those units: (K, n)."""
+        return self.whitened(theta).square().sum(dim=-1)
 
     def restored(self, points: Tensor) -> Tensor:
         """Points (n, d) of the whitened space as parameters."""
@@ -59,11 +63,12 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     half = min((count + width + 1) // 2, count)
     reach = float(gammaincinv(width / 2, _KEPT) / gammaincinv(width / 2, 0.5))
     away = _from_median(samples)
-    for step in range(_HALF_STEPS + _GROWING_STEPS):
-        grows = step >= _HALF_STEPS
-        limit = reach * away.median(dim=0).values if grows else away.kthvalue(half, dim=0).values
-        frame = _moments(samples, away <= limit, correlated)
-        away = frame.whitened(samples).square().sum(dim=-1)
+    frame = _moments(samples, away <= away.kthvalue(half, dim=0).values, correlated)
+    away = frame.squared_distances(samples)
+    frame = _moments(samples, away <= away.kthvalue(half, dim=0).values, correlated)
+    for _ in range(_GROWING_STEPS):
+        away = frame.squared_distances(samples)
+        frame = _moments(samples, away <= reach * away.median(dim=0).values, correlated)
     return frame
 
 
