@@ -16,10 +16,10 @@ and its null is drawn from uniform U: exact, and no network is trained for it. B
 the same x are compared, nothing of the score's variance over x enters. With weights w_i near an x_o
 the same ranks answer locally, to the resolution of the weights.
 
-A classifier that is trained here sees theta in the frame of the K + 1 candidates at its x: less
-their mean, in units of their spread, with its distance from them beside it. A posterior that is too
-wide, or to one side, is then so in the same way at every x, which a few hundred pairs suffice to
-learn: covariance inflated by 0.5, 200 pairs, power 0.90 in place of 0.30. The frame treats the
+A classifier that is trained here sees theta in the frame of the K + 1 candidates at its x: less the
+mean of their core, in units of its spread, with the distance from it beside. A posterior that is
+too wide, or to one side, is then so in the same way at every x, which a few hundred pairs suffice
+to learn: covariance inflated by 0.5, 200 pairs, power 0.90 in place of 0.30. The frame treats the
 truth and q's draws alike, so the test stays exact, and it costs no draw.
 """
 
