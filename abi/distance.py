@@ -16,6 +16,7 @@ Source: Lu & Wong (2025), Section 2.1.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -118,8 +119,9 @@ def msw_distance(
         )
     if directions is None:
         directions = draw_directions(a.shape[1], num_slices, torch_generator(seed))
-    directions = directions.to(a.dtype)
-    costs = _sample_costs(a @ directions.T, b.to(a.dtype) @ directions.T, order, trim)
+    a, b = a.to(dtype := torch.promote_types(a.dtype, b.dtype)), b.to(dtype)
+    directions = directions.to(dtype)
+    costs = _sample_costs(a @ directions.T, b @ directions.T, order, trim)
     return _combine(costs, a.shape[1], order, mixing)
 
 
@@ -156,12 +158,14 @@ def _sample_costs(a: Tensor, b: Tensor, order: float, trim: float) -> Tensor:
     return costs.to(a.dtype)
 
 
-def _as_samples(samples: Tensor, name: str) -> Tensor:
-    if samples.ndim != 2 or len(samples) == 0:
-        raise ValueError(f"`{name}` must be samples (n, d), n >= 1; got {tuple(samples.shape)}.")
-    if not torch.isfinite(samples).all():
+def _as_samples(samples: Any, name: str) -> Tensor:
+    values: Tensor = torch.as_tensor(samples)
+    values = values if values.is_floating_point() else values.double()
+    if values.ndim != 2 or len(values) == 0:
+        raise ValueError(f"`{name}` must be samples (n, d), n >= 1; got {tuple(values.shape)}.")
+    if not torch.isfinite(values).all():
         raise ValueError(f"`{name}` holds NaN or Inf; drop those rows first.")
-    return samples
+    return values
 
 
 def _check_constants(order: float, mixing: float) -> None:

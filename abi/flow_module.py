@@ -29,7 +29,7 @@ from torch.distributions import (
 )
 from torch.distributions.transforms import Transform
 
-from .generators.flow import FlowModel
+from .generators.flow import FlowModel, random_shares
 from .generators.mixture import MixtureModel
 from .support import Support
 
@@ -132,8 +132,8 @@ class EqualMixture(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Draw (*sample_shape, d): equal shares of the parts, in random order."""
         shape = torch.Size(sample_shape)
-        count, k = shape.numel(), len(self.parts)
-        shares = [count // k + (part < count % k) for part in range(k)]
+        count = shape.numel()
+        shares = random_shares(count, len(self.parts))
         # The order in which FlowModel draws: the same state of the generator, the same draws.
         rows = [part.sample((n,)) for part, n in zip(self.parts, shares, strict=True) if n]
         return torch.cat(rows)[torch.randperm(count)].reshape(*shape, -1)

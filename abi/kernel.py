@@ -198,7 +198,7 @@ def _start(
     with isolated_rng(child_seed(seed, 0)):
         module = build_encoder(tuned.encoder if tuned else encoder, x, layout)
         with torch.no_grad():
-            num_features = module(x[:1]).shape[1]
+            num_features = module.eval()(x[:1]).shape[1]  # batch norms cannot train on one row
         network = QuantileNetwork(
             theta,
             module,

@@ -10,9 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.random import child_seed
+
 from .config import ABIConfig
 from .generators.base import GenerativeModel
 from .rounds import RoundRecord
+
+DRAWS_KEY = 1
+"""Of the seed of draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +66,10 @@ class ABIPosterior:
             ValueError: if ``x`` is another observation.
         """
         self._check(x)
-        shape = tuple(sample_shape)
-        return self.model.sample(int(torch.Size(shape).numel()), seed).reshape(
-            *shape, self.theta_dim
-        )
+        shape = torch.Size(sample_shape)
+        # A stream of its own: noise that others draw at the same seed must not go with theta.
+        draws = self.model.sample(shape.numel(), child_seed(seed, DRAWS_KEY))
+        return draws.reshape(*shape, self.theta_dim)
 
     def log_prob(self, theta: Tensor, x: Tensor | None = None) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the prior's box.

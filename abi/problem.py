@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, sample_prior
-from simulators.custom import as_seeded
+from simulators.custom import CustomTask, as_seeded
 
 from .config import WITHOUT_DENSITY, ABIConfig
 from .layout import Layout
-from .support import Support
+from .support import Support, has_density
 
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
@@ -51,6 +52,8 @@ class Plan:
     config: ABIConfig
 
     def __post_init__(self) -> None:
+        for name in ("num_simulations", "num_rounds", "seed"):
+            object.__setattr__(self, name, _whole(getattr(self, name), name))
         if self.num_rounds < 1:
             raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
         retries = self.config.max_retries if self.config.proposal == "generator" else 1
@@ -81,6 +84,13 @@ class Plan:
             int(self.num_simulations * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)
         ]
         return ends[1] - ends[0]
+
+
+def _whole(value: Any, name: str) -> int:
+    """A whole number of any kind as an int, which files can hold."""
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(f"`{name}` must be a whole number; got {value!r}.")
+    return int(value)
 
 
 def default_rounds(num_simulations: int) -> int:
@@ -128,7 +138,9 @@ def pose(
     seeded = as_seeded(simulator)
     prior = as_prior(prior)
     theta_dim = sample_prior(prior, 2, seed=0).shape[1]
-    observation = _as_observation(x_o, getattr(simulator, "x_dim", None))
+    # A task made of a function would simulate to find out; its first simulations tell.
+    known = None if isinstance(simulator, CustomTask) else getattr(simulator, "x_dim", None)
+    observation = _as_observation(x_o, known)
     names = parameter_names or getattr(simulator, "parameter_names", None)
     names = tuple(names) if names else tuple(f"theta_{j + 1}" for j in range(theta_dim))
     if len(names) != theta_dim:
@@ -169,10 +181,27 @@ class _FunctionPrior:
         return torch.as_tensor(self.function(int(sample_shape[0])))
 
 
+@dataclass(frozen=True)
+class _SamplerPrior:
+    """A prior that inherits a ``log_prob`` it does not have, without it."""
+
+    prior: Any
+
+    @property
+    def support(self) -> Any:
+        """That of the prior."""
+        return self.prior.support
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d)."""
+        return torch.as_tensor(self.prior.sample(sample_shape))
+
+
 def as_prior(prior: Any) -> Prior:
     """A prior as it is, or a function n -> theta (n, d) as a prior."""
     if hasattr(prior, "sample"):
-        return cast(Prior, prior)
+        lacking = hasattr(prior, "log_prob") and not has_density(prior)
+        return _SamplerPrior(prior) if lacking else cast(Prior, prior)
     if callable(prior):
         return _FunctionPrior(prior)
     raise TypeError(

@@ -72,6 +72,8 @@ class QuantileNetwork(nn.Module):
     ):
         super().__init__()
         center, scale = theta.mean(dim=0), theta.std(dim=0)
+        # A parameter that does not vary has next to no scale: nothing moves it.
+        scale = torch.where(scale > 0, scale, 1e-6 * (1.0 + center.abs()))
         if not standardize:
             center, scale = torch.zeros_like(center), torch.ones_like(scale)
         self.register_buffer("theta_center", center)

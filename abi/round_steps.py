@@ -28,7 +28,7 @@ from .run_folder import RunFolder
 from .support import allowed
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_ENOUGH_TO_JUDGE, _MAX_FAILURES = 32, 0.9
+_ENOUGH_TO_JUDGE, _MAX_FAILURES, _ALMOST_ALL = 32, 0.9, 0.99
 _SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
@@ -205,7 +205,8 @@ class Round:
 
     def _simulate(self, theta: Tensor, seed: int) -> Simulations:
         # Few rows may all fail by chance; many that do mean a broken simulator.
-        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else _MAX_FAILURES
+        chance = 4.0 * (_MAX_FAILURES * (1.0 - _MAX_FAILURES) / len(theta)) ** 0.5
+        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else min(_MAX_FAILURES + chance, _ALMOST_ALL)
         started = time.perf_counter()
         runs = simulate(
             self.problem.simulator,

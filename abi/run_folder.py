@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
+
+from simulators import Simulations
 
 from .config import ABIConfig
 from .kernel import FixedKernel
@@ -21,6 +24,28 @@ _REQUEST = "request.safetensors"
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a fit is given that a folder does not hold: whether, and of data which."""
+
+    distance: bool = False
+    encoder: bool = False
+    simulations: str | None = None
+    """A digest of theta and x."""
+
+    @classmethod
+    def of(cls, distance: Any, encoder: Any, simulations: Simulations | None) -> Given:
+        """That of the arguments of a fit."""
+        digest = None
+        if simulations is not None:
+            both = simulations.theta.numpy().tobytes() + simulations.x.numpy().tobytes()
+            digest = hashlib.sha256(both).hexdigest()
+        return cls(distance is not None, encoder is not None, digest)
+
+
+NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True)
 class RunFolder:
     """A folder with the request of a fit and one file a round."""
 
@@ -28,7 +53,12 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: str | Path, problem: Problem, plan: Plan, origin: dict[str, Any]
+        cls,
+        path: str | Path,
+        problem: Problem,
+        plan: Plan,
+        origin: dict[str, Any],
+        given: Given = NOTHING_GIVEN,
     ) -> RunFolder:
         """Start a run in a folder that holds none.
 
@@ -48,6 +78,7 @@ class RunFolder:
             "config": plan.config.to_dict(),
             "parameter_names": problem.parameter_names,
             "origin": origin,
+            "given": asdict(given),
             "versions": versions(),
         }
         write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
@@ -75,6 +106,27 @@ class RunFolder:
         config = ABIConfig.from_dict(header["config"])
         plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
+
+    def check_given(self, given: Given) -> None:
+        """Refuse to go on with other code or data than the run began with.
+
+        Raises:
+            ValueError: if a distance, an encoder or simulations are missing, too many or others.
+        """
+        header = read_parts(self.path / _REQUEST, "abi-request")[1]
+        if "given" not in header:  # written before it was recorded
+            return
+        for name, began in header["given"].items():
+            now = getattr(given, name)
+            if now == began:
+                continue
+            if not now:
+                raise ValueError(f"`{name}`: the run began with {name} of yours; give it again.")
+            raise ValueError(
+                f"`{name}`: the run began with other ones; give those."
+                if began
+                else f"`{name}`: the run began without; leave it out."
+            )
 
     def versions(self) -> dict[str, str] | None:
         """The versions that began the run, where its file records them."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from .problem import Plan, check_generator, default_rounds, pose
 from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
-from .run_folder import RunFolder
+from .run_folder import Given, RunFolder
 from .training import check_device
 
 
@@ -88,7 +89,10 @@ def fit(
         check_generator(plan)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
-    folder = None if run_dir is None else RunFolder.create(run_dir, problem, plan, origin)
+    folder = None
+    if run_dir is not None:
+        given = Given.of(distance, encoder, simulations)
+        folder = RunFolder.create(run_dir, problem, plan, origin, given)
     fixed = None if distance is None else FixedKernel(distance)
     work = Work(problem, plan, fixed, folder, simulations)
     return run(work, None, workers, timeout, progress)
@@ -125,6 +129,7 @@ def resume(
         ValueError: if the folder holds no run, or the arguments do not fit it.
     """
     folder = RunFolder.open(run_dir)
+    folder.check_given(Given.of(distance, encoder, simulations))
     plan, x_o, names, origin = folder.request()
     plan = replace(plan, config=placed(plan.config, device, x_o))
     prior, simulator = from_origin(origin, prior, simulator)
@@ -142,6 +147,18 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
     return config if device is None else config.on(device)
 
 
+@contextmanager
+def _usual_torch() -> Iterator[None]:
+    """Gradients and float32, whatever the caller has set; found again afterwards."""
+    dtype = torch.get_default_dtype()
+    with torch.inference_mode(False), torch.enable_grad():
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
 def run(
     work: Work, state: RoundState | None, workers: int, timeout: float | None, progress: bool
 ) -> ABIPosterior:
@@ -153,7 +170,7 @@ def run(
     try:
         # The networks are small: one thread is as fast, and its sums do not depend on the machine.
         torch.set_num_threads(1)
-        with FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
+        with _usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
             if state is not None:
                 shown.resume(state.records)
             while state is None or len(state.records) < plan.num_rounds:

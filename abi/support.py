@@ -2,9 +2,10 @@
 
 Each coordinate is mapped to the real line: theta = low + (high - low) Phi(z) on an interval, which
 turns a uniform prior into a standard normal, theta = low + exp(z) on a half-line, and theta = z
-where nothing is known. A prior that offers ``log_prob`` cuts further: draws with density zero
-are refused. A prior that is only a sampler has no known support; give it a ``support`` attribute (a
-``torch.distributions.constraints`` interval) if it has hard edges.
+where nothing is known. A prior that offers ``log_prob`` cuts proposals further: theta of density
+zero are not simulated, but the posterior's flow may leak there. A prior that is only a sampler has
+no known support; give it a ``support`` attribute (a ``torch.distributions.constraints`` interval)
+if it has hard edges.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators import Prior
+from simulators import Prior, sample_prior
 
 _EDGE = 1e-6  # float32 still tells 1 - 1e-6 from 1
 
@@ -83,6 +84,17 @@ def allowed(prior: Prior, support: Support, theta: Tensor) -> Tensor:
     return inside
 
 
+def has_density(prior: Any) -> bool:
+    """Whether the prior's ``log_prob`` can be called; distributions of torch may declare none."""
+    if not hasattr(prior, "log_prob"):
+        return False
+    try:
+        prior.log_prob(sample_prior(prior, 2, seed=0))
+    except NotImplementedError:
+        return False
+    return True
+
+
 def prior_log_prob(prior: Any, theta: Tensor) -> Tensor:
     """Log density of a prior that has one, at theta (n, d) inside its box -> (n,)."""
     if len(theta) == 0:
@@ -102,4 +114,6 @@ def _bounds(support: Any, theta_dim: int) -> tuple[Tensor, Tensor]:
         return torch.cat([low for low, _ in parts]), torch.cat([high for _, high in parts])
     lower = torch.as_tensor(getattr(support, "lower_bound", -torch.inf), dtype=torch.float32)
     upper = torch.as_tensor(getattr(support, "upper_bound", torch.inf), dtype=torch.float32)
+    if lower.ndim > 1:  # a mixture, whose components have ends of their own: the outermost
+        lower, upper = lower.flatten(0, -2).amin(dim=0), upper.flatten(0, -2).amax(dim=0)
     return lower.expand(theta_dim).clone(), upper.expand(theta_dim).clone()

@@ -155,7 +155,7 @@ def _epoch(
     module.train()
     order = torch.randperm(len(rows[0]), generator=generator).to(rows[0].device)
     total = torch.zeros((), device=rows[0].device)  # read once an epoch: a GPU need not wait
-    for chosen in order.split(batch_size):
+    for chosen in _batches(order, batch_size):
         value = loss(*(tensor[chosen] for tensor in rows))
         optimizer.zero_grad()
         value.backward()
@@ -164,6 +164,14 @@ def _epoch(
         schedule.step()
         total += value.detach() * len(chosen)
     return float(total) / len(order)
+
+
+def _batches(order: Tensor, batch_size: int) -> list[Tensor]:
+    """Parts of the rows; a last one goes with those before it, for batch norms need two."""
+    batches = list(order.split(batch_size))
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
 
 
 @torch.no_grad()

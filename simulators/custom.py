@@ -43,6 +43,7 @@ class FunctionSimulator:
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
         seed = fresh_seed() if seed is None else seed
+        theta = theta.clone()  # the function may write into what it is given
         if self.batched:
             return as_float(self._call(theta, child_seed(seed, first_row)))
         rows = [

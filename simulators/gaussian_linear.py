@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal
 
 from .base import as_observation, as_rows
-from .random import fresh_seed, torch_generator
+from .random import child_seed, fresh_seed, torch_generator
 
 
 @dataclass(frozen=True)
@@ -99,5 +99,6 @@ class GaussianLinear:
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """Draw (num_samples, d) from the exact posterior at ``x_o`` (d,), in closed form."""
         mean, variance = self.posterior_moments(x_o)
-        noise = torch.randn(num_samples, self.theta_dim, generator=torch_generator(seed))
+        generator = torch_generator(child_seed(seed, 2))
+        noise = torch.randn(num_samples, self.theta_dim, generator=generator)
         return mean + math.sqrt(variance) * noise

@@ -24,7 +24,7 @@ from ..problem import Problem, check_width, pose
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, features
-from .reals import RealPrior, draw_inside, has_density, require_density
+from .reals import RealPrior, draw_inside, require_density
 from .result import BaselinePosterior
 
 Proposal = Literal["atomic", "truncated"]
@@ -115,7 +115,7 @@ class _Trainer:
 
         self.problem, self.inputs, self.proposal = problem, inputs, proposal
         self.limits = limits
-        known = has_density(problem.prior)
+        known = hasattr(problem.prior, "log_prob")  # a posed prior has none that cannot be called
         self.prior = RealPrior(problem.prior, problem.support) if known else None
         # A module is given x as it is, as in a fit of ABI.
         scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
-from simulators import Prior, sample_prior
+from simulators import Prior
 
 from ..problem import Problem
-from ..support import Support, allowed
+from ..support import Support, allowed, has_density
 
 _MAX_TRIES = 200
 
@@ -51,17 +51,6 @@ class RealPrior(Distribution):
         return (density + self.box.log_jacobian(z)).reshape(value.shape[:-1])
 
 
-def has_density(prior: Any) -> bool:
-    """Whether the prior's ``log_prob`` can be called; distributions of torch may declare none."""
-    if not hasattr(prior, "log_prob"):
-        return False
-    try:
-        prior.log_prob(sample_prior(prior, 2, seed=0))
-    except NotImplementedError:
-        return False
-    return True
-
-
 def require_density(prior: Any, who: str) -> None:
     """Refuse a prior that is only a sampler.
 
@@ -90,16 +79,10 @@ def draw_inside(
     Raises:
         RuntimeError: if next to no draw is inside.
     """
-    known = has_density(problem.prior)
     kept: list[Tensor] = []
     for _ in range(_MAX_TRIES):
         theta = problem.support.from_real(propose(num_samples))
-        inside = (
-            allowed(problem.prior, problem.support, theta)
-            if known
-            else problem.support.contains(theta)
-        )
-        kept.append(theta[inside])
+        kept.append(theta[allowed(problem.prior, problem.support, theta)])
         if sum(map(len, kept)) >= num_samples:
             return torch.cat(kept)[:num_samples]
     raise RuntimeError(

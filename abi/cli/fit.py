@@ -19,7 +19,7 @@ from ..plotting import plot_marginals
 from ..posterior import ABIPosterior
 from ..problem import Plan, Problem, default_rounds, pose
 from ..round_steps import Work
-from ..run_folder import RunFolder
+from ..run_folder import Given, RunFolder
 from ..sampler import placed, run
 from ..summary import describe, summarise, write_rounds, write_samples
 from .ending import Json, print_json, resumable
@@ -73,6 +73,7 @@ def fit_command(
     given = None if simulations is None else _store(simulations)
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
+        folder.check_given(Given.of(None, None, given))
         plan, x_o, names, _ = folder.request()
         plan = replace(plan, config=placed(plan.config, device))
         problem = pose(theta_prior, model, x_o, names)
@@ -82,7 +83,7 @@ def fit_command(
         plan = Plan(num_simulations, rounds, seed, config)
         problem = pose(theta_prior, model, _observation(model, observed))
         origin = _origin(theta_prior, model, {"prior": prior, "simulator": simulator})
-        folder = RunFolder.create(out, problem, plan, origin)
+        folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
     state = folder.last_state(plan, problem.x_o, None)
     asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
     asked |= {"num_simulations": plan.num_simulations}

@@ -67,7 +67,7 @@ class FlowModel:
         with isolated_rng(seed):
             parts = [
                 self._distribution(self.flows[part], part).sample((count,))
-                for part, count in enumerate(self._shares(num_samples))
+                for part, count in enumerate(random_shares(num_samples, len(self.flows)))
                 if count
             ]
             z = torch.cat(parts) if parts else torch.empty(0, len(self.center))
@@ -78,7 +78,7 @@ class FlowModel:
     @torch.no_grad()
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
-        out = torch.full((len(theta),), -torch.inf)
+        out = torch.full((len(theta),), -torch.inf, dtype=self.center.dtype)
         inside = self.support.contains(theta)
         if not inside.any():  # zuko refuses empty batches
             return out
@@ -149,10 +149,16 @@ class FlowModel:
     def _distribution(self, flow: nn.Module, part: int) -> Any:
         return flow(None if self.context is None else self.context[part])
 
-    def _shares(self, num_samples: int) -> list[int]:
-        """How many draws each flow gives: equal parts, the first ones the remainder."""
-        share, rest = divmod(num_samples, len(self.flows))
-        return [share + (part < rest) for part in range(len(self.flows))]
+
+def random_shares(num_samples: int, num_parts: int) -> list[int]:
+    """How many draws each part of an equal mixture gives: the remainder goes to parts at random.
+
+    Drawn from torch's global stream, which one part leaves alone.
+    """
+    if num_parts == 1:
+        return [num_samples]
+    share, rest = divmod(num_samples, num_parts)
+    return [share + int(place < rest) for place in torch.randperm(num_parts)]
 
 
 def restore_flow(state: GeneratorState) -> FlowModel:

@@ -57,9 +57,7 @@ def fit_flow(
     Returns:
         The model, and the log of its best flow.
     """
-    z = support.to_real(theta)
-    center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
-    standard = (z - center) / scale
+    standard, center, scale = _in_units(support.to_real(theta), child_seed(seed, num_flows))
 
     def fit_part(part: int, passes: int, begin: float, end: float) -> _Fitted:
         def on_part(share: float) -> None:
@@ -82,6 +80,19 @@ def fit_flow(
     held = tuple(fit.held for fit in fits)
     model = FlowModel(flows, support, center, scale, context, settings, held)
     return model, min((fit.log for fit in fits), key=lambda log: log.validation_loss)
+
+
+def _in_units(z: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows (n, d) less their mean, in their deviations; means (d,) and deviations (d,).
+
+    A parameter that does not vary would have a likelihood without bounds, which alone would be
+    learned: it is given a normal law of next to no width.
+    """
+    fixed = (z == z[0]).all(dim=0)
+    center = torch.where(fixed, z[0], z.mean(dim=0))
+    scale = torch.where(fixed, 1e-6 * (1.0 + center.abs()), z.std(dim=0))
+    noise = torch.randn(z.shape, generator=torch_generator(seed))
+    return torch.where(fixed, noise, (z - center) / scale), center, scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +147,7 @@ def _fit_one(
     if given is not None:
         whole = copy.deepcopy(given.encoder)
         encoder, features = prepared(whole, given.x)
-        inputs, width = (features,), features_of(encoder, features[:1]).shape[1]
+        inputs, width = (features,), features_of(encoder.eval(), features[:1]).shape[1]
     flow = build_flow(standard.shape[1], width, settings, child_seed(seed, 0))
     quick = quickened(flow, training.device)
 

@@ -40,7 +40,7 @@ class MixtureModel:
 
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
-        out = torch.full((len(theta),), -torch.inf)
+        out = torch.full((len(theta),), -torch.inf, dtype=self.means.dtype)
         inside = self.support.contains(theta)
         z = self.support.to_real(theta[inside])
         out[inside] = self._distribution().log_prob(z) - self.support.log_jacobian(z)

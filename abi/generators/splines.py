@@ -66,7 +66,7 @@ class _Spline(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *raw: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(x, *raw)
-        y, log_slope = torch.empty(x.numel()), torch.empty(x.numel())
+        y, log_slope = x.new_empty(x.numel()), x.new_empty(x.numel())
         spline(*_arrays(x, raw), y.numpy(), log_slope.numpy())
         return y.reshape(x.shape), log_slope.reshape(x.shape)
 
@@ -75,8 +75,8 @@ class _Spline(torch.autograd.Function):
     def backward(ctx: Any, of_y: Tensor, of_log: Tensor) -> tuple[Tensor, ...]:
         x, *raw = ctx.saved_tensors
         widths = [part.shape[-1] for part in raw]
-        of_x = torch.empty(x.numel())
-        of_raw = torch.zeros(x.numel(), sum(widths)).split(widths, dim=1)
+        of_x = x.new_empty(x.numel())
+        of_raw = x.new_zeros(x.numel(), sum(widths)).split(widths, dim=1)
         spline_gradient(
             *_arrays(x, raw),
             of_y.reshape(-1).numpy(),

@@ -40,7 +40,9 @@ def median_bandwidth(reference: Tensor) -> float:
 
 
 def _k(a: Tensor, b: Tensor, width: float) -> Tensor:
-    return torch.exp(-(torch.cdist(a, b) ** 2) / (2.0 * width**2))
+    # The form by matrix products loses small distances between points far from the origin.
+    distance = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.exp(-(distance**2) / (2.0 * width**2))
 
 
 def _off_diagonal(a: Tensor, width: float) -> float:

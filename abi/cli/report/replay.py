@@ -8,6 +8,7 @@ from typing import Any
 from validation.page import Block, Code, Facts, Section, Text
 
 from ...config import ABIConfig
+from ...kernel import OWN_ENCODER
 from ...posterior import ABIPosterior
 from ...problem import default_rounds
 from .sources import FitRecord
@@ -33,6 +34,17 @@ def replay_section(record: FitRecord, key: str) -> Section:
                 "ones as simulations=."
             )
         )
+    if record.posterior.rounds[0].encoder in (None, OWN_ENCODER):
+        blocks.append(
+            Text("The fit had a distance or an encoder of yours: put it in place of the dots.")
+        )
+    if record.plan is None and record.posterior.config.proposal == "generator":
+        blocks.append(
+            Text(
+                "The calls below are those made; a fit that proposes by its generator makes a few "
+                "less than it is asked for, and another number gives other draws."
+            )
+        )
     blocks += [
         Code(fit_code(record), "Python"),
         Facts(_constants(record.posterior), folded="All constants of the fit"),
@@ -56,6 +68,11 @@ def fit_code(record: FitRecord) -> str:
     more, x_o = _observation(record)
     words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
     words.append(f"seed={posterior.seed}")
+    encoder = posterior.rounds[0].encoder
+    if encoder is None:
+        words.append("distance=...")
+    elif encoder == OWN_ENCODER:
+        words.append("encoder=...")
     config = _config(posterior.config)
     if config:
         setup.append(f"config = {config}")

@@ -1,0 +1,213 @@
+"""abi.fit on priors, simulators and settings of torch that are legitimate and seldom seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import problems
+import pytest
+import torch
+from test_sampler import SMALL, X_O, quick_fit
+from torch import Tensor, nn
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    Independent,
+    MixtureSameFamily,
+    Normal,
+    Uniform,
+    constraints,
+)
+
+import abi
+from abi import baselines
+from abi.generators.flow import random_shares
+from abi.support import Support
+from simulators import from_function, sample_joint, sample_prior, simulate
+from simulators.random import child_seed, isolated_rng
+
+
+class SampledNormal(Distribution):
+    """A distribution of torch that can be drawn from, and no more: ``log_prob`` is inherited."""
+
+    arg_constraints: dict[str, constraints.Constraint] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__(event_shape=torch.Size([2]), validate_args=False)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return torch.randn(*sample_shape, 2)
+
+
+def one_is_fixed(num_samples: int) -> Tensor:
+    theta = problems.prior(num_samples)
+    theta[:, 1] = 2.0
+    return theta
+
+
+def test_no_call_is_made_beyond_the_budget() -> None:
+    """Not even to see how long x is."""
+    calls = 0
+
+    def counted(theta: Tensor) -> Tensor:
+        nonlocal calls
+        calls += len(theta)
+        return problems.simulate(theta)
+
+    task = from_function(counted, problems.BOX, batched=True)
+    assert quick_fit(simulator=task, num_simulations=400).num_simulations == calls == 400
+    calls = 0
+    baselines.rejection_abc(problems.BOX, task, X_O, num_simulations=200)
+    assert calls == 200
+
+
+def test_a_function_may_write_into_its_parameters() -> None:
+    def scaled(theta: Tensor) -> Tensor:
+        theta[:, 0] = 10.0 ** theta[:, 0]
+        return problems.simulate(theta)
+
+    task = from_function(scaled, problems.BOX, batched=True)
+    theta, _ = sample_joint(task, 50, seed=0)
+    assert torch.equal(theta, sample_prior(problems.BOX, 50, child_seed(0, 0)))
+    kept = baselines.rejection_abc(problems.BOX, scaled, X_O, num_simulations=200).sample((20,))
+    assert bool((kept.abs() <= 2.0).all())
+
+
+@pytest.mark.parametrize("proposal", ["truncated", "generator"])
+def test_a_prior_that_inherits_its_density_is_a_sampler(proposal: str) -> None:
+    adjustment = "conditional" if proposal == "truncated" else "quantile"
+    config = abi.ABIConfig.from_dict(
+        SMALL.to_dict() | {"proposal": proposal, "adjustment": adjustment}
+    )
+    posterior = quick_fit(prior=SampledNormal(), num_simulations=600, config=config)
+    assert bool(torch.isfinite(posterior.sample((20,))).all())
+
+
+def test_a_mixture_of_boxes_lives_in_their_hull() -> None:
+    low, high = torch.tensor([[-2.0, 0.0], [1.0, -1.0]]), torch.tensor([[-1.0, 1.0], [2.0, 3.0]])
+    boxes = Independent(Uniform(low, high), 1)
+    support = Support.of(MixtureSameFamily(Categorical(torch.ones(2)), boxes), 2)
+    assert support.lower.tolist() == [-2.0, -1.0]
+    assert support.upper.tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("proposal", ["truncated", "generator"])
+def test_a_parameter_that_does_not_vary_costs_nothing_else(proposal: str) -> None:
+    changes = {"proposal": proposal}
+    if proposal == "generator":
+        changes |= {"adjustment": "quantile"}
+    config = abi.ABIConfig.from_dict(SMALL.to_dict() | changes)
+    x_o = torch.tensor([0.5, 2.0, 0.6, 2.1, 0.4, 1.9])
+    posterior = quick_fit(prior=one_is_fixed, x_o=x_o, config=config)
+    for record in posterior.rounds:
+        assert record.network is not None
+        assert np.isfinite(record.network.validation_loss)
+    draws = posterior.sample((500,))
+    assert draws[:, 1].tolist() == pytest.approx([2.0] * 500, abs=1e-3)
+    assert float(draws[:, 0].mean()) == pytest.approx(0.5, abs=0.35)
+
+
+@contextmanager
+def default_float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("proposal", ["truncated", "generator"])
+@pytest.mark.parametrize("setting", [default_float64, torch.no_grad, torch.inference_mode])
+def test_what_the_caller_has_set_in_torch_changes_nothing(setting: Any, proposal: str) -> None:
+    changes = {"proposal": proposal}
+    if proposal == "generator":
+        changes |= {"adjustment": "quantile", "generator": "mixture"}
+    config = abi.ABIConfig.from_dict(SMALL.to_dict() | changes)
+    draws, densities = [], []
+    for context in (nullcontext, setting):
+        with context():
+            dtype = torch.get_default_dtype()
+            posterior = quick_fit(num_simulations=400, config=config)
+            assert torch.get_default_dtype() == dtype
+            draws.append(posterior.sample((10,)))
+            densities.append(posterior.log_prob(draws[-1]))
+    assert draws[1].dtype == densities[1].dtype == torch.float32
+    assert torch.equal(*draws)
+    assert torch.equal(*densities)
+
+
+def test_whole_numbers_of_any_kind_can_be_kept(tmp_path: Path) -> None:
+    fit = quick_fit(seed=np.int64(3), num_simulations=np.int64(400), run_dir=tmp_path / "run")
+    fit.save(tmp_path / "fit.safetensors")
+    assert abi.load(tmp_path / "fit.safetensors").seed == 3
+    with pytest.raises(ValueError, match=r"`num_simulations` must be a whole number; got 400\.5"):
+        quick_fit(num_simulations=400.5)
+
+
+def test_an_encoder_may_normalise_batches() -> None:
+    with isolated_rng(0):
+        module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+    # 256 rows a batch: of 571 rows 514 train, and the last two batches would be 256 and 2.
+    for calls in (571, 570):
+        posterior = quick_fit(encoder=module, num_simulations=calls, num_rounds=1)
+        assert posterior.sample((5,)).shape == (5, 2)
+
+
+def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path) -> None:
+    prior, simulator = problems.BOX, problems.simulate
+    made = simulate(simulator, sample_prior(prior, 200, 0), seed=1, progress=False)
+    with isolated_rng(0):
+        module = nn.Linear(6, 2)
+    begun: dict[str, dict[str, Any]] = {
+        "nothing": {},
+        "distance": {"distance": lambda x: (x - X_O).norm(dim=1)},
+        "encoder": {"encoder": module},
+        "simulations": {"simulations": made},
+    }
+    other = simulate(simulator, sample_prior(prior, 200, 1), seed=1, progress=False)
+    for name, given in begun.items():
+        quick_fit(num_simulations=400, run_dir=tmp_path / name, **given)
+        for what in ("distance", "encoder", "simulations"):
+            changed = given | begun[what]
+            if name == what:
+                del changed[what]
+            why = "give it again" if name == what else "leave it out"
+            with pytest.raises(ValueError, match=f"`{what}`: the run began .*{why}"):
+                abi.resume(tmp_path / name, prior, simulator, progress=False, **changed)
+        resumed = abi.resume(tmp_path / name, prior, simulator, progress=False, **given)
+        again = quick_fit(num_simulations=400, **given)
+        assert torch.equal(resumed.sample((5,)), again.sample((5,)))
+    with pytest.raises(ValueError, match="`simulations`: the run began with other ones"):
+        abi.resume(tmp_path / "simulations", prior, simulator, simulations=other, progress=False)
+
+
+def test_draws_go_with_no_noise_of_their_seed() -> None:
+    task = from_function(problems.simulate, Independent(Normal(torch.zeros(2), 1.0), 1), True)
+    posterior = quick_fit(prior=task.prior)
+    assert len(posterior.model.flows) == 1  # type: ignore[attr-defined]
+    draws = posterior.sample((2_000,))
+    torch_state = torch.get_rng_state()
+    torch.manual_seed(0)
+    noise = torch.randn(2_000, 2)
+    torch.set_rng_state(torch_state)
+    for other in (noise, sample_prior(task.prior, 2_000, seed=0)):
+        for j in range(2):
+            together = torch.corrcoef(torch.stack([draws[:, j], other[:, j]]))[0, 1]
+            assert abs(float(together)) < 0.1
+
+
+def test_one_draw_may_come_from_any_flow() -> None:
+    seen = torch.zeros(3)
+    for seed in range(300):
+        with isolated_rng(seed):
+            shares = torch.tensor(random_shares(1, 3))
+        assert int(shares.sum()) == 1
+        seen += shares
+    assert seen.tolist() == pytest.approx([100.0] * 3, abs=30.0)  # a standard deviation is 8
+    with isolated_rng(0):
+        assert random_shares(9, 3) == [3, 3, 3]
+        assert sorted(random_shares(8, 3)) == [2, 3, 3]
