@@ -15,6 +15,7 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .classifiers import Classifiers, Training, feature_scaling, fit_classifiers
+from .draws import check_counts
 from .posteriors import as_matrix
 from .seeds import part_seed
 
@@ -97,10 +98,3 @@ def training_folds(rows: int, num_folds: int, seed: int) -> list[Tensor]:
     order = torch.randperm(rows, generator=torch_generator(part_seed(seed, 6)))
     parts = order.tensor_split(num_folds)
     return [torch.cat([p for j, p in enumerate(parts) if j != k]) for k in range(num_folds)]
-
-
-def check_counts(**counts: int) -> None:
-    """Refuse a count below 1, by its name."""
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"`{name}` must be at least 1; got {count}.")

@@ -22,6 +22,7 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .draws import JointDraws, joint_draws
+from .posteriors import as_matrix
 from .result import ValidationResult
 from .seeds import part_seed
 from .uniformity import ks_uniform, randomised_ranks
@@ -59,11 +60,14 @@ def tarp(
     if references is None:
         generator = torch_generator(part_seed(seed, 1))
         references = low + width * torch.rand(draws.theta.shape, generator=generator)
-    elif references.shape != draws.theta.shape:
-        raise ValueError(
-            f"`references` must hold one point a pair, shape {tuple(draws.theta.shape)}; "
-            f"got {tuple(references.shape)}."
-        )
+    else:
+        references = as_matrix(references, "references")
+        if references.shape != draws.theta.shape or not torch.isfinite(references).all():
+            raise ValueError(
+                f"`references` must hold one finite point a pair, shape "
+                f"{tuple(draws.theta.shape)}; got {tuple(references.shape)}, "
+                f"{int((~torch.isfinite(references)).sum())} values not finite."
+            )
     truth = torch.linalg.vector_norm((draws.theta - references) / width, dim=-1)
     others = torch.linalg.vector_norm((draws.samples - references) / width, dim=-1)
     ranks = randomised_ranks(truth, others, part_seed(seed, 2))

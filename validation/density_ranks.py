@@ -82,12 +82,14 @@ def _neighbour_density(draws: JointDraws) -> tuple[Tensor, Tensor]:
             f"`num_samples` must be at least 4 where q has no density; got {len(draws.samples)}."
         )
     known, ranked = draws.samples[:half], draws.samples[half:]
-    scale = known.std(dim=0)
+    place, scale = known.mean(dim=0), known.std(dim=0)
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     k = max(1, round(half**0.5))
-    points = torch.cat([draws.theta[None], ranked]) / scale
+    # About 0, for distances between points far from it are lost in rounding.
+    points = (torch.cat([draws.theta[None], ranked]) - place) / scale
+    known = (known - place) / scale
     columns = [
-        torch.cdist(points[:, i], known[:, i] / scale[i]).kthvalue(k, dim=1).values
+        torch.cdist(points[:, i], known[:, i]).kthvalue(k, dim=1).values
         for i in range(len(draws.theta))
     ]
     values = -torch.stack(columns, dim=1)

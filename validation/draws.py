@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from simulators.random import torch_generator
 
-from .posteriors import as_matrix
+from .posteriors import Posterior, as_matrix, check_samples
 from .recognise import as_posterior
 from .seeds import part_seed
 
@@ -51,12 +52,25 @@ def joint_draws(
     if num_samples < 1:
         raise ValueError(f"`num_samples` must be at least 1; got {num_samples}.")
     theta, x = checked_pairs(theta, x, minimum)
-    samples = as_posterior(q).sample(num_samples, x, part_seed(seed, 0))
-    return JointDraws(theta, x, checked_draws(samples, theta.shape[1]))
+    samples = drawn(as_posterior(q), num_samples, x, theta.shape[1], part_seed(seed, 0))
+    return JointDraws(theta, x, samples)
+
+
+def drawn(q: Posterior, num_samples: int, x: Tensor, theta_dim: int, seed: int) -> Tensor:
+    """Draws of q at x (n, p), whoever wrote it: (num_samples, n, d), float32 and finite.
+
+    Raises:
+        ValueError: if they are not that.
+    """
+    samples = q.sample(num_samples, x, seed)
+    samples = check_samples(samples, num_samples, len(x), type(q).__name__)
+    return checked_draws(samples, theta_dim)
 
 
 def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
     """Return theta (N, d) and x (N, p) as finite float32 matrices that pair row by row."""
+    _check_resolution(theta, "theta")
+    _check_resolution(x, "x")
     theta, x = as_matrix(theta, "theta"), as_matrix(x, "x")
     if len(theta) != len(x):
         raise ValueError(
@@ -79,6 +93,26 @@ def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
     return theta, x
 
 
+def _check_resolution(values: Any, name: str) -> None:
+    """Refuse columns whose values float32 does not tell apart: ties hide what is wrong.
+
+    Raises:
+        ValueError: if a column's spread is less than a hundred steps of float32 at its place.
+    """
+    rows = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    if rows.dtype != torch.float64 or rows.ndim != 2 or len(rows) < 2:
+        return
+    spread, place = rows.std(dim=0), rows.abs().amax(dim=0)
+    coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
+    if coarse.any():
+        j = int(coarse.nonzero()[0, 0])
+        raise ValueError(
+            f"`{name}`: column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
+            "which float32 cannot tell apart; subtract a constant from it"
+            + (", and the same from q's draws." if name == "theta" else " before q sees it.")
+        )
+
+
 def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
     """Return q's draws (K, n, d), or say that they are not finite or of another dimension."""
     if samples.shape[-1] != theta_dim:
@@ -94,6 +128,13 @@ def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
             "of the observations, hold NaN or infinity. A posterior that fails there is not p."
         )
     return samples
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse a count below 1, by its name."""
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"`{name}` must be at least 1; got {count}.")
 
 
 def split_rows(

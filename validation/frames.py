@@ -55,11 +55,27 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     Source: Rousseeuw & Van Driessen (1999), the minimum covariance determinant, from one start;
     Billor, Hadi & Velleman (2000), a core that grows.
     """
-    from scipy.special import gammaincinv
-
     count, rows, width = samples.shape
     if count == 0:
         return Frame(torch.zeros(rows, width), torch.eye(width).expand(rows, -1, -1))
+    place = samples.median(dim=0).values
+    unit = _units((samples - place).abs())
+    frame = _core_frame((samples - place) / unit, correlated)
+    return Frame(place + unit * frame.mean, unit[:, None] * frame.factor)
+
+
+def _units(away: Tensor) -> Tensor:
+    """One size (d,) for all distances (L, n, d), so that no unit of theta is too large or small."""
+    typical = away.median(dim=0).values.median(dim=0).values
+    typical = torch.where(typical > 0, typical, away.mean(dim=(0, 1)))
+    return torch.where(typical > 0, typical, torch.ones_like(typical))
+
+
+def _core_frame(samples: Tensor, correlated: bool) -> Frame:
+    """The frame of the core of draws (L, n, d) whose medians are 0."""
+    from scipy.special import gammaincinv
+
+    count, _, width = samples.shape
     half = min((count + width + 1) // 2, count)
     reach = float(gammaincinv(width / 2, _KEPT) / gammaincinv(width / 2, 0.5))
     away = _from_median(samples)
@@ -73,12 +89,11 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
 
 
 def _from_median(samples: Tensor) -> Tensor:
-    """Squared distances (L, n) from the median, in each parameter's median absolute deviation."""
-    centred = samples - samples.median(dim=0).values
-    spread = centred.abs().median(dim=0).values
+    """Squared distances (L, n) from the median 0, in each parameter's median absolute deviation."""
+    spread = samples.abs().median(dim=0).values
     # More than half of the draws in one place have no such spread.
-    spread = torch.where(spread > 0, spread, centred.square().mean(dim=0).sqrt())
-    return (centred / spread.clamp_min(1e-30)).square().sum(dim=-1)
+    spread = torch.where(spread > 0, spread, samples.square().mean(dim=0).sqrt())
+    return (samples / spread.clamp_min(1e-30)).square().sum(dim=-1)
 
 
 def _moments(samples: Tensor, core: Tensor, correlated: bool) -> Frame:
@@ -89,7 +104,7 @@ def _moments(samples: Tensor, core: Tensor, correlated: bool) -> Frame:
     centred = (inside * (samples - mean)).transpose(0, 1)
     covariance = centred.transpose(1, 2) @ centred / (count[..., None] - 1).clamp_min(1)
     variance = covariance.diagonal(dim1=1, dim2=2)
-    constant = variance <= 1e-12 * (1 + mean.square())
+    constant = variance <= 1e-30
     scale = torch.where(constant, torch.ones_like(variance), variance).sqrt()
     if not correlated:
         return Frame(mean, torch.diag_embed(scale))

@@ -35,14 +35,13 @@ from simulators.random import torch_generator
 
 from .base_space import (
     FlowNull,
-    check_counts,
     fit_base_networks,
     fit_flow_null,
     paper_training,
     training_folds,
 )
 from .classifiers import Classifiers, Training, fit_classifiers
-from .draws import checked_draws, checked_pairs, joint_draws
+from .draws import check_counts, checked_draws, checked_pairs, drawn, joint_draws
 from .local_result import local_result
 from .posteriors import as_matrix
 from .recognise import as_posterior
@@ -103,8 +102,9 @@ class LC2ST:
             generator = torch_generator(part_seed(self.seed, 10))
             return torch.randn(shape, generator=generator).expand(-1, len(x_o), -1)
         if theta_o is None:
-            samples = as_posterior(self.q).sample(num_samples, x_o, part_seed(self.seed, 10))
-            return checked_draws(samples, self.theta_dim)
+            q, seed = as_posterior(self.q), part_seed(self.seed, 10)
+            return drawn(q, num_samples, x_o, self.theta_dim, seed)
+        theta_o = torch.as_tensor(theta_o).float()
         given = theta_o[:, None] if theta_o.ndim == 2 else theta_o
         if given.ndim != 3 or given.shape[1] != len(x_o):
             raise ValueError(

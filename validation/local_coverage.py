@@ -18,9 +18,9 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from .base_space import check_counts
 from .classifiers import Training, fit_classifiers
 from .density_ranks import hpd_ranks
+from .draws import check_counts
 from .local_classifier import held_out
 from .local_result import max_t_result
 from .posteriors import as_matrix

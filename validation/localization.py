@@ -34,7 +34,7 @@ from torch import Tensor
 from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
-from .draws import JointDraws, checked_draws, joint_draws, split_rows
+from .draws import JointDraws, drawn, joint_draws, split_rows
 from .frames import DRAWS_A_PARAMETER, frame_of
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -76,12 +76,10 @@ class Localizer:
     def __call__(self, x: Tensor) -> Localization:
         """Point and radius at one observation x (p,)."""
         row = as_observation(x, len(self.networks.x_shift))[None]
-        drawn = as_posterior(self.q).sample(
-            self.num_moments + self.num_samples, row, part_seed(self.seed, 20)
-        )
-        drawn = checked_draws(drawn, self.theta_dim)
-        frame = frame_of(drawn[: self.num_moments])
-        ranked = drawn[self.num_moments :]
+        count, seed = self.num_moments + self.num_samples, part_seed(self.seed, 20)
+        draws = drawn(as_posterior(self.q), count, row, self.theta_dim, seed)
+        frame = frame_of(draws[: self.num_moments])
+        ranked = draws[self.num_moments :]
         centre = self.networks.centre(row)
         distances = self.networks.distances(frame.whitened(ranked), centre)[:, 0]
         return Localization(

@@ -156,6 +156,12 @@ def as_matrix(values: Any, argument: str) -> Tensor:
     return rows.contiguous()
 
 
+def as_rows(values: Any, argument: str) -> Tensor:
+    """Return one row (p,) or several (m, p) as a float32 matrix (m, p) on the CPU."""
+    rows = torch.as_tensor(values)
+    return as_matrix(rows[None] if rows.ndim == 1 else rows, argument)
+
+
 @contextmanager
 def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], None]]:
     """Give a function that advances a bar of ``total`` steps; silent unless ``show``.

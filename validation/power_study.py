@@ -102,6 +102,7 @@ class PowerStudy:
 
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
         """Rates and settings, JSON's types only."""
+        self._refuse_empty()
         return {
             "failure": self.failure,
             "alpha": alpha,
@@ -120,7 +121,12 @@ class PowerStudy:
         """
         from .power_plotting import plot_power
 
+        self._refuse_empty()
         return plot_power(self, ax, alpha, order)
+
+    def _refuse_empty(self) -> None:
+        if not self.cells:
+            raise ValueError("`minutes` left time for no cell of this study, and none was kept.")
 
 
 def power(

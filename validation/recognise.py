@@ -38,7 +38,8 @@ def as_posterior(
     sbi conditional density estimator            ``sample((K,), x)``
     zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
     torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
-    callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``
+    callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``, and
+                                                 given a ``seed`` where it takes one
     ``sample(num_samples, x)``                   as it is
     ``sample((K,), x=...)``, as ABI's posterior  one observation at a time
     tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
@@ -75,8 +76,8 @@ def as_posterior(
     if known is not None:
         return known
     if hasattr(obj, "sample") and _arguments(obj.sample)[:2] == ["num_samples", "x"]:
-        density = getattr(obj, "log_prob", None)
-        return BatchedPosterior(obj.sample, type(obj).__name__, density, None, batch_size, progress)
+        density, draw = getattr(obj, "log_prob", None), _seeded(obj.sample)
+        return BatchedPosterior(draw, type(obj).__name__, density, None, batch_size, progress)
     if hasattr(obj, "sample") and "x" in _arguments(obj.sample):
         draw = _one_at_a_time(obj)
         return BatchedPosterior(draw, type(obj).__name__, batch_size=batch_size, progress=progress)
@@ -112,8 +113,11 @@ def _pre_drawn(
 
 
 def _is_posterior(obj: Any) -> bool:
-    """Whether ``sample`` takes (num_samples, x, seed), as our protocol says."""
-    return hasattr(obj, "sample") and _arguments(obj.sample)[:3] == ["num_samples", "x", "seed"]
+    """Whether ``sample`` takes (num_samples, x, seed), by place, as our protocol says."""
+    if not hasattr(obj, "sample") or _arguments(obj.sample)[:3] != ["num_samples", "x", "seed"]:
+        return False
+    seed = inspect.signature(obj.sample).parameters["seed"]
+    return seed.kind is not inspect.Parameter.KEYWORD_ONLY
 
 
 def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
@@ -171,7 +175,10 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
         if hasattr(flow, "_transform"):
             # nflows: inverse_transform of sbi 0.27 leaves out the standardisation and embedding of
             # x, with which the flow was trained: what it gives is not N(0, I) under q.
+            _require_normal(flow._distribution)
             return flow._transform(theta, context=flow._embedding_net(x))[0]
+        if hasattr(flow, "base"):  # zuko's
+            _require_normal(flow.base(None))
         try:
             return estimator.inverse_transform(theta, x)
         except AttributeError as error:  # sbi 0.24 misspells a name of its own there
@@ -181,6 +188,31 @@ def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
             ) from error
 
     return to_base
+
+
+def _require_normal(base: Any) -> None:
+    """Refuse a base of a flow that is not N(0, I): of zuko's NCSF it is uniform.
+
+    Raises:
+        NotImplementedError: if it is another.
+    """
+    inner = getattr(base, "base_dist", base)
+    moments = getattr(inner, "loc", None), getattr(inner, "scale", None)
+    if all(isinstance(value, Tensor) for value in moments):
+        loc, scale = moments
+        if bool((loc == 0).all()) and bool((scale == 1).all()):  # type: ignore[union-attr]
+            return
+    if type(base).__name__ != "StandardNormal":  # as nflows calls it
+        raise NotImplementedError(
+            f"`flow`: the base of this flow is {type(inner).__name__}, not N(0, I); use flow=False."
+        )
+
+
+def _to_base(flow: Any, theta: Tensor, x: Tensor) -> Tensor:
+    """The inverse of a zuko flow."""
+    distribution = flow(x)
+    _require_normal(distribution.base)
+    return torch.as_tensor(distribution.transform(theta))
 
 
 def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
@@ -194,7 +226,7 @@ def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | 
         lambda num, x: obj(x).sample((num,)),
         f"zuko {type(obj).__name__}",
         lambda theta, x: obj(x).log_prob(theta),
-        (lambda theta, x: obj(x).transform(theta)) if hasattr(obj, "transform") else None,
+        (lambda theta, x: _to_base(obj, theta, x)) if hasattr(obj, "transform") else None,
         batch_size,
         progress,
     )
@@ -211,7 +243,7 @@ def _from_callable(
         return BatchedPosterior(
             lambda num, x: _distribution(function, x, name).sample((num,)),
             name,
-            lambda theta, x: _distribution(function, x, name).log_prob(theta),
+            lambda theta, x: _log_prob(_distribution(function, x, name), theta),
             batch_size=batch_size,
             progress=progress,
         )
@@ -220,9 +252,9 @@ def _from_callable(
             f"`q` ({name}) must take x and return a distribution, or take (num_samples, x) and "
             f"return samples; it requires {required} arguments."
         )
-    swap = layout == "observations_first"
+    swap, draw = layout == "observations_first", _seeded(function, target)
     return BatchedPosterior(
-        lambda num, x: _swapped(function(num, x)) if swap else function(num, x),
+        lambda num, x: _swapped(draw(num, x)) if swap else draw(num, x),
         name,
         batch_size=batch_size,
         progress=progress,
@@ -239,12 +271,37 @@ def _distribution(function: Callable[..., Any], x: Tensor, name: str) -> Any:
     return distribution
 
 
+def _log_prob(distribution: Any, theta: Tensor) -> Tensor:
+    """Log density at theta (K, n, d), -inf outside the support, which torch refuses to look at."""
+    try:
+        inside = distribution.support.check(theta)
+    except (AttributeError, NotImplementedError):  # it declares none
+        inside = torch.ones((), dtype=torch.bool)
+    if inside.all():
+        return torch.as_tensor(distribution.log_prob(theta))
+    rows = inside if inside.ndim == theta.ndim else inside[..., None]
+    values = torch.as_tensor(distribution.log_prob(theta.where(rows, distribution.sample())))
+    return values.masked_fill(~inside.reshape(values.shape), -torch.inf)
+
+
 def _one_at_a_time(posterior: Any) -> Callable[[int, Tensor], Tensor]:
+    sample = _seeded(posterior.sample)
+
     def draw(num_samples: int, x: Tensor) -> Tensor:
-        rows = [torch.as_tensor(posterior.sample((num_samples,), x=x_o)) for x_o in x]
+        rows = [torch.as_tensor(sample((num_samples,), x=x_o)) for x_o in x]
         return torch.stack(rows, dim=1)
 
     return draw
+
+
+def _seeded(function: Callable[..., Any], target: Any = None) -> Callable[..., Any]:
+    """A function with a ``seed`` is given one of the global stream, which stands at the test's.
+
+    Its default would repeat the same noise in every batch and for every seed of a test.
+    """
+    if "seed" not in _arguments(target or function):
+        return function
+    return lambda *values, **named: function(*values, **named, seed=int(torch.randint(1 << 31, ())))
 
 
 def _swapped(samples: Any) -> Tensor:

@@ -10,9 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
-from .draws import checked_draws, checked_pairs
+from .draws import checked_pairs, drawn
+from .frames import DRAWS_A_PARAMETER
 from .methods import METHODS, NOTES
-from .posteriors import as_matrix, progress_bar
+from .posteriors import as_matrix, as_rows, progress_bar
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -121,8 +122,7 @@ class SharedDraws:
                 return self.stored.sample(num_samples, x)
             except ValueError:
                 pass  # an x that was not drawn for
-        drawn: Tensor = self.q.sample(num_samples, x, seed)
-        return drawn
+        return drawn(self.q, num_samples, x, self.stored.samples.shape[2], seed)
 
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
         """The density of the posterior, where it has one."""
@@ -180,14 +180,17 @@ def validate(
         raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
-        x_o = as_matrix(x_o[None] if x_o.ndim == 1 else x_o, "x_o")
+        x_o = as_rows(x_o, "x_o")
     shared, num_samples = _shared(q, theta, x, num_samples, seed)
     results: list[ValidationResult] = []
     skipped: dict[str, str] = {}
     with progress_bar(len(names), "testing", progress) as advance:
         for name in names:
             try:
-                keywords = _keywords(name, shared, num_samples, x_o)
+                count = num_samples
+                if name in ("colt", "colt_identity"):
+                    count = max(1, min(count, len(shared.stored.samples) - _frame_draws(theta)))
+                keywords = _keywords(name, shared, count, x_o)
                 results.append(METHODS[name](shared, theta, x, seed=seed, **keywords))
             except (ValueError, NotImplementedError) as error:
                 if methods is not None:
@@ -206,14 +209,19 @@ def validate(
 def _shared(
     q: Any, theta: Tensor, x: Tensor, num_samples: int, seed: int
 ) -> tuple[SharedDraws, int]:
-    """Draw once, enough for the test that needs most (CoLT's moments come on top of K)."""
+    """Draw once, enough for the test that needs most (CoLT's frame comes on top of K)."""
     posterior = as_posterior(q)
-    needed = num_samples + max(50, 10 * theta.shape[1])
+    needed = num_samples + _frame_draws(theta)
     if isinstance(posterior, StoredSamples):
         needed = min(needed, len(posterior.samples))
-        num_samples = min(num_samples, max(1, needed - max(50, 10 * theta.shape[1])))
-    drawn = checked_draws(posterior.sample(needed, x, part_seed(seed, 100)), theta.shape[1])
-    return SharedDraws(posterior, StoredSamples(as_matrix(x, "x"), drawn)), num_samples
+    samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
+    stored = StoredSamples(as_matrix(x, "x"), samples)
+    return SharedDraws(posterior, stored), min(num_samples, needed)
+
+
+def _frame_draws(theta: Tensor) -> int:
+    """Draws that CoLT sets apart for its frame."""
+    return max(50, DRAWS_A_PARAMETER * theta.shape[1])
 
 
 def _keywords(

@@ -33,10 +33,10 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .classifiers import Training, feature_scaling
-from .draws import JointDraws, joint_draws, split_rows
+from .draws import JointDraws, check_counts, joint_draws, split_rows
 from .frames import DRAWS_A_PARAMETER, frame_of
 from .local_result import max_t_result
-from .posteriors import as_matrix
+from .posteriors import as_rows
 from .result import ValidationResult
 from .scores import Score, apply_score, fit_score, is_estimator
 from .seeds import part_seed
@@ -82,6 +82,12 @@ def score_rank(
         T, standard normal in scale under the null. ``details``: ``ranks`` (n_test,), and for an x_o
         ``statistics``, ``p_values`` and ``p_values_adjusted``.
     """
+    check_counts(
+        num_samples=num_samples,
+        num_train_draws=num_train_draws,
+        num_neighbours=num_neighbours,
+        num_nulls=num_nulls,
+    )
     num_drawn = max(num_samples, num_train_draws)
     draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=20)
     fixed = score is not None and not is_estimator(score)
@@ -131,10 +137,10 @@ def _weights(x: Tensor, x_o: Tensor, num_neighbours: int) -> Tensor:
     return torch.exp(-0.5 * (away / width[:, None]).square())
 
 
-def _as_rows(x_o: Tensor, width: int) -> Tensor:
-    rows = as_matrix(x_o[None] if x_o.ndim == 1 else x_o, "x_o")
+def _as_rows(x_o: Any, width: int) -> Tensor:
+    rows = as_rows(x_o, "x_o")
     if rows.shape[1] != width or not torch.isfinite(rows).all():
         raise ValueError(
-            f"`x_o` must hold {width} finite values an observation; got shape {tuple(x_o.shape)}."
+            f"`x_o` must hold {width} finite values an observation; got shape {tuple(rows.shape)}."
         )
     return rows

@@ -94,6 +94,6 @@ def _fit_sklearn(classifier: Any, features: Tensor, labels: Tensor, seed: int) -
         rows = torch.cat([theta, x], dim=1).numpy()
         if hasattr(fitted, "decision_function"):
             return torch.as_tensor(fitted.decision_function(rows))
-        return torch.as_tensor(fitted.predict_proba(rows)[:, 1])
+        return torch.logit(torch.as_tensor(fitted.predict_proba(rows)[:, 1]).double(), eps=1e-6)
 
     return score

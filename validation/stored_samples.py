@@ -71,7 +71,13 @@ class StoredSamples:
 
 @dataclass(frozen=True, eq=False)
 class WeightedSamples:
-    """Weighted draws (importance sampling, ABC): resampled with replacement by their weights."""
+    """Weighted draws (importance sampling, ABC): resampled by their weights.
+
+    Particles are put in random order and taken at equal steps of their weight (systematic
+    resampling): one that comes twice has neighbours that are itself. So no two parts of the draws
+    share a particle, but for one at their border, and a test that learns from one part and ranks
+    the other does not meet in it what it has learned.
+    """
 
     stored: StoredSamples
     weights: Tensor
@@ -80,9 +86,22 @@ class WeightedSamples:
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) from the weighted particles of each row of x."""
         rows = self.stored.rows_of(as_matrix(x, "x"))
-        generator = torch_generator(part_seed(seed, 0))
-        chosen = torch.multinomial(self.weights[:, rows].T, num_samples, True, generator=generator)
-        return self.stored.samples[chosen.T, rows]
+        chosen = _systematic(self.weights[:, rows], num_samples, part_seed(seed, 0))
+        return self.stored.samples[chosen, rows]
+
+
+def _systematic(weights: Tensor, num_samples: int, seed: int) -> Tensor:
+    """Rows (num_samples, n) drawn from weights (L, n), those of one column together.
+
+    Source: Kitagawa (1996), stratified and systematic resampling.
+    """
+    generator = torch_generator(seed)
+    order = torch.rand(weights.shape, generator=generator).argsort(dim=0)
+    heights = weights.double().gather(0, order).cumsum(dim=0)
+    first = torch.rand(weights.shape[1], generator=generator, dtype=torch.float64)
+    steps = (torch.arange(num_samples)[:, None] + first) / num_samples * heights[-1]
+    found = torch.searchsorted(heights.T.contiguous(), steps.T.contiguous(), right=True)
+    return order.gather(0, found.T.clamp(max=len(weights) - 1))
 
 
 def _keys(x: Tensor) -> list[bytes]:
@@ -207,9 +226,8 @@ class PerObservation:
                 f"{tuple(values.shape)}."
             )
         if weights is not None:
-            generator = torch_generator(part_seed(seed, 1))
             weight = check_weights(torch.as_tensor(weights).float().reshape(-1), (len(values),))
-            return values[torch.multinomial(weight, num_samples, True, generator=generator)]
+            return values[_systematic(weight[:, None], num_samples, part_seed(seed, 1))[:, 0]]
         if len(values) < num_samples:
             raise ValueError(
                 f"`fit` must give at least {num_samples} draws, as many as the test ranks; row "

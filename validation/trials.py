@@ -71,7 +71,8 @@ def described(value: Any) -> str:
         parts = (f"{f.name}={described(getattr(value, f.name))}" for f in fields(value))
         return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, partial):
-        return f"{described(value.func)} with {described(value.keywords)}"
+        places = f"{value.args} and " if value.args else ""
+        return f"{described(value.func)} with {places}{described(value.keywords)}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {described(value[key])}" for key in sorted(value)) + "}"
     if callable(value):

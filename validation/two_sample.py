@@ -22,7 +22,7 @@ from simulators.base import as_observation
 from simulators.random import torch_generator
 
 from .classifiers import Training, fit_classifiers
-from .draws import JointDraws, checked_draws, checked_pairs, joint_draws, split_rows
+from .draws import JointDraws, check_counts, checked_pairs, drawn, joint_draws, split_rows
 from .posteriors import as_matrix
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -84,6 +84,7 @@ def c2st(
     if statistic == "mse":
         if classifier is not None:
             raise ValueError("`classifier` works with statistic='accuracy'; the nulls need ours.")
+        check_counts(num_nulls=num_nulls)
         return _mse(draws, train, test, num_nulls, training, details, seed)
     score = fit_score(draws.rows(train), classifier, training, part_seed(seed, 2))
     if x_o is None:
@@ -91,16 +92,9 @@ def c2st(
         from_p, from_q = test[first], test[second]
     else:
         from_p = from_q = test
-    threshold = _threshold(classifier)
-    called_p = apply_score(score, draws.theta[from_p], draws.x[from_p]) > threshold
-    called_q = apply_score(score, draws.samples[0, from_q], draws.x[from_q]) > threshold
+    called_p = apply_score(score, draws.theta[from_p], draws.x[from_p]) > 0
+    called_q = apply_score(score, draws.samples[0, from_q], draws.x[from_q]) > 0
     return _accuracy(called_p, called_q, details, seed)
-
-
-def _threshold(classifier: Any) -> float:
-    """Decision boundary of the score: log-odds at 0, probabilities at one half."""
-    only_probabilities = classifier is not None and not hasattr(classifier, "decision_function")
-    return 0.5 if only_probabilities else 0.0
 
 
 def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointDraws:
@@ -108,9 +102,8 @@ def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointD
     truth = as_matrix(reference, "reference")
     checked_pairs(truth, torch.zeros(len(truth), 1), 20)
     row = as_observation(x_o, as_matrix(x, "x").shape[1])[None]
-    samples = as_posterior(q).sample(len(truth), row, part_seed(seed, 0))
-    samples = checked_draws(samples, truth.shape[1])[:, 0]
-    return JointDraws(truth, torch.empty(len(truth), 0), samples[None])
+    samples = drawn(as_posterior(q), len(truth), row, truth.shape[1], part_seed(seed, 0))
+    return JointDraws(truth, torch.empty(len(truth), 0), samples[:, 0][None])
 
 
 def _accuracy(

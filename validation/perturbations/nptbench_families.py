@@ -106,6 +106,7 @@ def nptbench(
         return (p, q) if bend is None else (Image(p, bend), Image(q, bend))
 
     label = f"{name}{'_curved' if curved else ''}_{x_dim}_{theta_dim}"
+    label += f"_seed_{seed}" if seed else ""  # another seed is another experiment
     source = "Chen, Bansal & Scott (2025), Table 1"
     return Failure(label, strengths, build, family.observe, source)
 

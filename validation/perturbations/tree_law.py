@@ -76,7 +76,7 @@ def tree(seed: int = 2) -> Failure:
     rng = np.random.default_rng(seed)
     trees = (_grow(math.pi / 4, rng), _grow(5 * math.pi / 4, rng))
     return Failure(
-        "tree",
+        "tree" if seed == 2 else f"tree_seed_{seed}",
         _STRENGTHS,
         lambda a: (TreeLaw(trees, _SIGMA), TreeLaw(trees, (1 + a) * _SIGMA)),
         lambda n, seed: torch.randn(n, 1, generator=torch_generator(seed)),
