@@ -108,6 +108,9 @@ def autocorrelations(series: Tensor, num_lags: int) -> Tensor:
     """Sample autocorrelations of each channel of series (n, k, m) at lags 1 ..., (n, m lags)."""
     length = series.shape[1]
     centered = series - series.mean(dim=1, keepdim=True)
+    # Squares of large values would overflow; the ratio knows no units.
+    size = centered.abs().amax(dim=1, keepdim=True)
+    centered = centered / torch.where(size > 0, size, 1.0)
     power = torch.fft.rfft(centered, n=2 * length, dim=1).abs() ** 2
     covariance = torch.fft.irfft(power, n=2 * length, dim=1)
     # A channel that does not move has no correlation: 0.

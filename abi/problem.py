@@ -54,6 +54,8 @@ class Plan:
     def __post_init__(self) -> None:
         for name in ("num_simulations", "num_rounds", "seed"):
             object.__setattr__(self, name, _whole(getattr(self, name), name))
+        if self.seed < 0:
+            raise ValueError(f"`seed` must be a non-negative integer; got {self.seed}.")
         if self.num_rounds < 1:
             raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
         retries = self.config.max_retries if self.config.proposal == "generator" else 1

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, Simulations
-from simulators.engines import open_engine
+from simulators.engines import check_workers, open_engine
 
 from .config import ABIConfig
 from .kernel import FixedKernel
@@ -82,6 +82,7 @@ def fit(
 
     Source: Lu & Wong (2025), Algorithm 2.
     """
+    check_workers(workers, timeout)  # before anything is written
     num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
     config = placed(config or ABIConfig(), device, x_o)
     plan = Plan(num_simulations, num_rounds, seed, config)

@@ -96,7 +96,8 @@ def _residual(y: Array, rest: Array) -> Array:
 
 
 def _least(y: Array) -> float:
-    return float(max(_RESOLUTION * (y**2).sum(), np.exp(-2.0 * len(y))))
+    # Below this h no longer changes: at the mode, s near -n, the factor with q is 1 to 1e-8.
+    return float(max(_RESOLUTION * (y**2).sum(), np.exp(-2.0 * len(y) - 20.0)))
 
 
 def _log_noise_integral(y: Array, log_amplitude: float) -> Callable[[Array], Array]:
@@ -131,9 +132,20 @@ def _mode(count: int, q: Array) -> Array:
 
 
 def _draw_log_sigma(count: int, q: Array, generator: np.random.Generator) -> Array:
+    """S given the residual q (n,): density exp(-count s - q exp(-2 s) / 2 - s^2 / 2).
+
+    By rejection: a gamma law of exp(-2 s), the prior's exponent being straight at the mode; for q
+    that hardly count, the normal law that is left without them.
+    """
     mode = _mode(count, q)
     out = np.empty_like(q)
-    left = np.arange(len(q))
+    small = np.flatnonzero(q < np.exp(-2.0 * count))
+    while len(small):
+        s = generator.standard_normal(len(small)) - count
+        accept = np.log(generator.uniform(size=len(small))) < -0.5 * q[small] * np.exp(-2.0 * s)
+        out[small[accept]] = s[accept]
+        small = small[~accept]
+    left = np.flatnonzero(q >= np.exp(-2.0 * count))
     while len(left):
         at = mode[left]
         precision = generator.gamma(0.5 * (count + at)) / (0.5 * q[left])

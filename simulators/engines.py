@@ -64,6 +64,18 @@ class InProcess:
         """Nothing to let go of."""
 
 
+def check_workers(workers: int, timeout: float | None) -> None:
+    """Refuse what no engine can be opened with.
+
+    Raises:
+        ValueError: if ``workers`` or ``timeout`` is not positive.
+    """
+    if workers < 1:
+        raise ValueError(f"`workers` must be at least 1; got {workers}.")
+    if timeout is not None and not timeout > 0.0:
+        raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout}.")
+
+
 def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = None) -> Engine:
     """Open an engine; close it when done.
 
@@ -78,10 +90,7 @@ def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = No
     Raises:
         ValueError: if ``workers`` or ``timeout`` is not positive, or the name is not known.
     """
-    if workers < 1:
-        raise ValueError(f"`workers` must be at least 1; got {workers}.")
-    if timeout is not None and not timeout > 0.0:
-        raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout}.")
+    check_workers(workers, timeout)
     if engine is None:
         engine = "in-process" if workers == 1 else "processes"
     if engine == "in-process" and timeout is None:

@@ -70,6 +70,8 @@ def simulate(
     rows = _as_rows(theta)
     if not 0.0 <= max_failure_fraction <= 1.0:
         raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
+    if seed is not None and not 0 <= seed < 1 << 64:
+        raise ValueError(f"`seed` must lie in [0, 2^64); got {seed}.")
     seeded = as_seeded(simulator)
     with ExitStack() as resources:
         kept: list[BatchResult] = []

@@ -54,7 +54,7 @@ def test_the_prior_density_is_that_of_the_prior() -> None:
     assert torch.isinf(prior.log_prob(outside)).all()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("num_steps", [5, 20])
+@pytest.mark.parametrize("num_steps", [1, 2, 5, 20])
 def test_the_reference_agrees_with_importance_sampling_from_the_prior(num_steps: int) -> None:
     task = Cosine(num_steps)
     x_o = task(torch.tensor([[0.06, 5.9, 0.3, 0.4]]), seed=1)[0]

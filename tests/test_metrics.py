@@ -214,3 +214,38 @@ def test_bootstrap_intervals_hold_the_truth_nineteen_times_in_twenty() -> None:
 def test_errors_name_what_came(call, words: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=words):
         call(normal(20, 2, seed=1), normal(20, 2, seed=2))
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
+def test_wasserstein_distances_follow_the_unit(unit: float) -> None:
+    a, b = normal(200, 2, seed=1), normal(150, 2, seed=2, mean=0.5)
+    for order in (1, 2):
+        expected = metrics.wasserstein(a, b, order=order)
+        found = metrics.wasserstein(unit * a, unit * b, order=order) / unit
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_mmd_does_not_depend_on_the_place() -> None:
+    a, b = normal(300, 2, seed=1), normal(300, 2, seed=2, mean=0.5)
+    near, far = metrics.mmd_squared(a, b), metrics.mmd_squared(a + 1e9, b + 1e9)
+    assert far == pytest.approx(near, rel=1e-4)
+
+
+def test_one_parameter_is_compared_by_all_metrics() -> None:
+    comparison = metrics.compare(normal(100, seed=1), normal(200, seed=2))
+    assert "w1" in comparison.scores
+    assert not any(name.startswith("correlation") for name in comparison.scores)
+
+
+@pytest.mark.parametrize("count", [7, 333, 1_000])
+def test_a_column_that_does_not_vary_keeps_its_unit_in_any_precision(count: int) -> None:
+    constant = torch.full((count, 1), 0.1, dtype=torch.float64)
+    assert float(metrics.mean_bias(constant + 1e-3, constant)) == pytest.approx(1e-3)
+    assert metrics.normalised_wasserstein(constant + 1e-3, constant) == pytest.approx(1e-3)
+
+
+def test_repeated_draws_have_a_bandwidth() -> None:
+    repeated = normal(100, 2, seed=1)[torch.randint(20, (100,), generator=torch_generator(0))]
+    mostly = torch.cat([repeated[:1].expand(300, -1), repeated])
+    assert metrics.median_bandwidth(mostly) > 0
+    assert math.isfinite(metrics.mmd_squared(repeated, mostly))

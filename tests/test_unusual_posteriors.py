@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng, torch_generator
 from validation import ColtTraining, as_posterior
 from validation.perturbations import nptbench, tree
-from validation.trials import described
+from validation.report_file import load_report
+from validation.trials import WholeTest, described
+from validation.uniformity import permutation_p
 
 TASK = GaussianLinear(2, 1.0, 1.0)  # theta given x is N(x / 2, 1/2)
 SPREAD = 0.5**0.5
@@ -252,3 +255,65 @@ def test_a_study_without_cells_says_so(tmp_path: Path) -> None:
     for read in (study.to_dict, study.plot):
         with pytest.raises(ValueError, match="`minutes` left time for no cell"):
             read()
+
+
+def test_without_draws_nothing_is_rejected() -> None:
+    theta, x = sample_joint(TASK, 60, seed=0)
+    exact = Protocol(lambda draws: draws)
+    local = validation.fit_lc2st(exact, theta, x, num_nulls=19)
+    with pytest.raises(ValueError, match="`num_samples` must be at least 1"):
+        local.test(torch.zeros(2), num_samples=0)
+    with pytest.raises(ValueError, match="`theta_o` must hold draws"):
+        local.test(torch.zeros(2), theta_o=torch.empty(0, 2))
+    with pytest.raises(ValueError, match="`x_o` must hold 2 finite values"):
+        local.test(torch.empty(0, 2))
+    assert 0 < local.test([0.0, 1.0], num_samples=50).p_value <= 1  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a statistic is NaN"):
+        permutation_p(torch.nan, torch.rand(9, generator=torch_generator(0)))
+
+
+def test_a_test_that_is_named_twice_counts_once() -> None:
+    theta, x = sample_joint(TASK, 100, seed=0)
+    q = Protocol(lambda draws: draws)
+    once, twice = (validation.validate(q, theta, x, ["sbc"] * k) for k in (1, 2))
+    assert once.adjusted == twice.adjusted
+    with pytest.raises(ValueError, match="`x_o` must hold 2 finite values an observation"):
+        validation.validate(q, theta, x, ["lc2st"], x_o=torch.zeros(7, 5))
+    with pytest.raises(ValueError, match="`x_o` is for the local tests, lc2st and local_hpd"):
+        validation.validate(q, theta, x, ["sbc"], x_o=torch.zeros(2))
+
+
+def test_tests_of_a_study_may_be_given_as_they_are() -> None:
+    def mine(q: Any, theta: Tensor, x: Tensor, *, seed: int) -> validation.ValidationResult:
+        return validation.sbc(q, theta, x, seed=seed)
+
+    for methods in (
+        mine,
+        [mine],
+        WholeTest("tarp", {"num_samples": 20}),
+        [WholeTest("tarp"), mine],
+    ):
+        study = validation.power(methods, "mean_shift", [0.3], num_pairs=30, repetitions=1)
+        assert set(study.methods) <= {"mine", "tarp"}
+        assert all(cell.error is None for cell in study.cells)
+    with pytest.raises(ValueError, match="`methods` holds two tests of one name"):
+        validation.power([WholeTest("tarp"), WholeTest("tarp")], "mean_shift", [0.3])
+
+
+def test_a_damaged_validation_is_named(tmp_path: Path) -> None:
+    theta, x = sample_joint(TASK, 60, seed=0)
+    report = validation.validate(Protocol(lambda draws: draws), theta, x, ["sbc"])
+    with pytest.raises(ValueError, match="`parameter_names` must name the 2 parameters; got 1"):
+        report.save(tmp_path / "report.json", parameter_names=["a"])
+    report.save(tmp_path / "report.json", parameter_names=["a", "b"])
+    whole = load_report(tmp_path / "report.json")
+    for entry in ("version", "results", "asked", "alpha"):
+        damaged = {key: value for key, value in whole.items() if key != entry}
+        (tmp_path / "damaged.json").write_text(json.dumps(damaged))
+        with pytest.raises(ValueError, match=f"is damaged: its entry '{entry}' is missing"):
+            load_report(tmp_path / "damaged.json")
+    del whole["results"][0]["p_value"]
+    (tmp_path / "damaged.json").write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match=r"results\[0\] is damaged: its entry 'p_value'"):
+        load_report(tmp_path / "damaged.json")
+    assert report.save_plots(str(tmp_path / "plots"))

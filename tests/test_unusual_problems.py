@@ -27,7 +27,7 @@ import abi
 from abi import baselines
 from abi.generators.flow import random_shares
 from abi.support import Support
-from simulators import from_function, sample_joint, sample_prior, simulate
+from simulators import MG1, from_function, sample_joint, sample_prior, simulate
 from simulators.random import child_seed, isolated_rng
 
 
@@ -211,3 +211,44 @@ def test_one_draw_may_come_from_any_flow() -> None:
     with isolated_rng(0):
         assert random_shares(9, 3) == [3, 3, 3]
         assert sorted(random_shares(8, 3)) == [2, 3, 3]
+
+
+def test_what_cannot_run_leaves_no_folder(tmp_path: Path) -> None:
+    for wrong in ({"workers": 0}, {"timeout": -1.0}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}`"):
+            quick_fit(run_dir=tmp_path / "run", **wrong)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_second_round_of_snpe_stays_where_the_prior_is() -> None:
+    task = MG1(num_customers=5, prior_kind="truncated")
+    seen = []
+
+    def watched(theta: Tensor) -> Tensor:
+        seen.append(theta.clone())
+        return task(theta, seed=len(seen))
+
+    x_o = task(torch.tensor([[1.0, 2.0, 0.15]]), seed=1)[0]
+    fit = baselines.snpe(task.prior, watched, x_o, num_simulations=200, num_rounds=2, max_epochs=2)
+    assert fit.sample((10,)).shape == (10, 3)
+    assert bool((task.prior.log_prob(torch.cat(seen)) > -torch.inf).all())
+
+
+def test_a_simulator_without_a_finite_x_is_named() -> None:
+    for method in (baselines.rejection_abc, baselines.abc_ss, baselines.snpe):
+        with pytest.raises(ValueError, match="`simulator` gave no finite x"):
+            method(problems.BOX, problems.all_nan, X_O, num_simulations=200)  # type: ignore[operator]
+
+
+def test_an_amortised_fit_is_not_read_at_nan() -> None:
+    fit = baselines.abc_ss(problems.BOX, problems.simulate, X_O, num_simulations=300)
+    with pytest.raises(ValueError, match="`x` must be finite"):
+        fit.at(X_O * torch.nan)
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 64])
+def test_a_seed_out_of_range_is_named(seed: int, tmp_path: Path) -> None:
+    theta = sample_prior(problems.BOX, 3, seed=0)
+    with pytest.raises(ValueError, match="`seed` must lie in"):
+        simulate(problems.simulate, theta, seed=seed, store=tmp_path / "store", progress=False)
+    assert not (tmp_path / "store").exists()

@@ -43,7 +43,7 @@ from .base_space import (
 from .classifiers import Classifiers, Training, fit_classifiers
 from .draws import check_counts, checked_draws, checked_pairs, drawn, joint_draws
 from .local_result import local_result
-from .posteriors import as_matrix
+from .posteriors import as_rows
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -84,11 +84,12 @@ class LC2ST:
             ``p_values_adjusted`` (m,), what the pictures need (``theta_o``, ``probabilities``,
             ``pp``), and x_o.
         """
-        rows = as_matrix(x_o[None] if x_o.ndim == 1 else x_o, "x_o")
-        if rows.shape[1] != self.x_dim or not torch.isfinite(rows).all():
+        check_counts(num_samples=num_samples)
+        rows = as_rows(x_o, "x_o")
+        if rows.shape[1] != self.x_dim or not len(rows) or not torch.isfinite(rows).all():
             raise ValueError(
                 f"`x_o` must hold {self.x_dim} finite values an observation; "
-                f"got shape {tuple(x_o.shape)}, {int((~torch.isfinite(rows)).sum())} not finite."
+                f"got shape {tuple(rows.shape)}, {int((~torch.isfinite(rows)).sum())} not finite."
             )
         draws = self._draws(rows, num_samples, theta_o)
         columns = [self._probabilities(draws[:, i], rows[i]) for i in range(len(rows))]
@@ -106,7 +107,7 @@ class LC2ST:
             return drawn(q, num_samples, x_o, self.theta_dim, seed)
         theta_o = torch.as_tensor(theta_o).float()
         given = theta_o[:, None] if theta_o.ndim == 2 else theta_o
-        if given.ndim != 3 or given.shape[1] != len(x_o):
+        if given.ndim != 3 or given.shape[1] != len(x_o) or not len(given):
             raise ValueError(
                 f"`theta_o` must hold draws at each of the {len(x_o)} observations, shape "
                 f"(num_samples, {len(x_o)}, {self.theta_dim}); got {tuple(theta_o.shape)}."

@@ -130,7 +130,7 @@ class PowerStudy:
 
 
 def power(
-    methods: str | Sequence[str] | Mapping[str, Any],
+    methods: Any,
     failure: Failure | str,
     strengths: Sequence[float] | None = None,
     *,
@@ -151,9 +151,9 @@ def power(
     the same settings. A test that raises costs its cell, whose ``error`` says why.
 
     Args:
-        methods: names in :data:`validation.METHODS`; or name -> a name, a function, a
-            :class:`~validation.trials.WholeTest` with settings of its own, or one of
-            :mod:`~validation.trained_tests`.
+        methods: one or several of: names in :data:`validation.METHODS`, functions,
+            :class:`~validation.trials.WholeTest` with settings of their own, those of
+            :mod:`~validation.trained_tests`; or a mapping to them from names of yours.
         failure: a :class:`~validation.perturbations.Failure`, or its name.
         strengths: not negative; the paper's when omitted.
         num_pairs: N, joint draws in a repetition.
@@ -220,13 +220,25 @@ def clopper_pearson(
     return low, high
 
 
-def _trials(methods: str | Sequence[str] | Mapping[str, Any]) -> dict[str, Trial]:
-    names = [methods] if isinstance(methods, str) else methods
-    if not isinstance(names, Mapping):
-        names = {name: name for name in names}
-    if not names:
+def _trials(methods: Any) -> dict[str, Trial]:
+    """Tests by name: those of a mapping, else each test's own."""
+    if not isinstance(methods, Mapping):
+        alone = isinstance(methods, str | Trial) or callable(methods)
+        tests = [methods] if alone else list(methods)
+        named = {_name_of(test): test for test in tests}
+        if len(named) < len({id(test) for test in tests}):
+            raise ValueError(
+                "`methods` holds two tests of one name; give a mapping from names of yours."
+            )
+        methods = named
+    if not methods:
         raise ValueError("`methods` must name at least one test.")
-    return {name: as_trial(test) for name, test in names.items()}
+    return {name: as_trial(test) for name, test in methods.items()}
+
+
+def _name_of(test: Any) -> str:
+    test = getattr(test, "method", test)  # of a WholeTest
+    return test if isinstance(test, str) else getattr(test, "__name__", type(test).__name__)
 
 
 def _worked(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .draws import checked_pairs, drawn
@@ -99,10 +100,11 @@ class Report:
 
         save_report(self, Path(path), parameter_names)
 
-    def save_plots(self, folder: Path) -> list[Path]:
+    def save_plots(self, folder: str | Path) -> list[Path]:
         """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
         from .plotting import save_local_plots, save_plot
 
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [save_plot(result, folder / f"{result.method}.png") for result in self.results]
         return paths + save_local_plots(self.results, self.x, folder)
@@ -172,7 +174,7 @@ def validate(
     Raises:
         ValueError: if a name is not a test, with those that are, or the pairs are unusable.
     """
-    names = list(METHODS) if methods is None else list(methods)
+    names = list(METHODS) if methods is None else list(dict.fromkeys(methods))
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         raise ValueError(f"`methods` must be out of {', '.join(METHODS)}; got {unknown or names}.")
@@ -181,6 +183,13 @@ def validate(
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
         x_o = as_rows(x_o, "x_o")
+        if x_o.shape[1] != x.shape[1] or not len(x_o) or not torch.isfinite(x_o).all():
+            raise ValueError(
+                f"`x_o` must hold {x.shape[1]} finite values an observation, as `x` does; "
+                f"got shape {tuple(x_o.shape)}."
+            )
+        if not set(names) & set(_LOCAL):
+            raise ValueError(f"`x_o` is for the local tests, {' and '.join(_LOCAL)}; add one.")
     shared, num_samples = _shared(q, theta, x, num_samples, seed)
     results: list[ValidationResult] = []
     skipped: dict[str, str] = {}

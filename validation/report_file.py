@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,29 @@ if TYPE_CHECKING:
 
 FORMAT = "abi-validation"
 FORMAT_VERSION = 1
+_NUMBER = int | float
+_ENTRIES: Mapping[str, Any] = {
+    "version": int, "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
+    "skipped": dict, "asked": dict,
+}  # fmt: skip
+_OF_A_TEST: Mapping[str, Any] = {
+    "method": str, "statistic": _NUMBER, "p_value": _NUMBER, "p_value_adjusted": _NUMBER,
+    "rejected": bool, "sees": str, "blind_to": str, "source": str, "seed": int,
+}  # fmt: skip
 _PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
 
 
 def report_data(report: Report, parameter_names: Sequence[str] | None = None) -> dict[str, Any]:
-    """The report with what each test looked at, in JSON's types."""
+    """The report with what each test looked at, in JSON's types.
+
+    Raises:
+        ValueError: if the names are not one a parameter.
+    """
+    width = report.asked.get("theta_dim")
+    if parameter_names is not None and width is not None and len(parameter_names) != width:
+        raise ValueError(
+            f"`parameter_names` must name the {width} parameters; got {len(parameter_names)} names."
+        )
     data = report.to_dict()
     for row, result in zip(data["results"], report.results, strict=True):
         row["evidence"] = evidence_of(result, report.x)
@@ -66,9 +84,21 @@ def load_report(path: str | Path) -> dict[str, Any]:
             f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "
             "or abi validate --out."
         )
+    _check(data, _ENTRIES, f"`path`: {path}")
+    for place, row in enumerate(data["results"]):
+        _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
     if data["version"] > FORMAT_VERSION:
         raise ValueError(
             f"`path`: {path} has format version {data['version']}; this validation reads up to "
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
         )
     return data
+
+
+def _check(found: Any, entries: Mapping[str, Any], where: str) -> None:
+    """Refuse what a page could not be drawn from."""
+    for name, kind in entries.items():
+        if not isinstance(found, dict) or not isinstance(found.get(name), kind):
+            raise ValueError(
+                f"{where} is damaged: its entry {name!r} is missing or of a wrong type."
+            )

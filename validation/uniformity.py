@@ -36,6 +36,8 @@ def ks_uniform(ranks: Tensor) -> tuple[float, float]:
 
 def permutation_p(statistic: Tensor | float, null_statistics: Tensor) -> float:
     """``(1 + #{null >= statistic}) / (1 + m)``: exact where the m + 1 are exchangeable."""
+    if bool(torch.isnan(torch.as_tensor(statistic))) or bool(torch.isnan(null_statistics).any()):
+        raise ValueError("a statistic is NaN, which has no p-value; check theta, x and q's draws.")
     return (1.0 + float((null_statistics >= statistic).sum())) / (1.0 + len(null_statistics))
 
 

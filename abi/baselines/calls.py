@@ -41,6 +41,10 @@ class CountedSimulator:
         """Simulate theta and keep the pairs whose x is finite."""
         x = self(theta)
         finite = torch.isfinite(x).all(dim=1)
+        if not finite.any():
+            raise ValueError(
+                f"`simulator` gave no finite x in {len(theta)} calls; try it at draws of the prior."
+            )
         return theta[finite], x[finite]
 
 

@@ -151,7 +151,11 @@ class _Trainer:
         posterior = self.trainer.build_posterior(self.estimator, prior=self.prior)
         self.latest = posterior.set_default_x(self.inputs(self.problem.x_o[None]))
         if self.proposal == "atomic":
-            return _Quiet(posterior).sample((num_samples,))
+            # sbi knows no edges on the real line; a prior may have some inside its box.
+            theta = draw_inside(
+                self.problem, lambda n: _Quiet(posterior).sample((n,)), num_samples, "snpe"
+            )
+            return self.problem.support.to_real(theta)
         inside = get_density_thresholder(
             _Quiet(posterior), _TRUNCATED_MASS, num_samples_to_estimate_support=_THRESHOLD_DRAWS
         )

@@ -77,6 +77,8 @@ class BaselinePosterior:
             raise ValueError(
                 f"`x` must hold {len(self.x_o)} values; got shape {tuple(given.shape)}."
             )
+        if not torch.isfinite(given).all():
+            raise ValueError("`x` must be finite; it holds NaN or infinite values.")
         if not self.amortised and not torch.equal(given, self.x_o):
             raise ValueError(
                 f"`x` must be the observation of the fit: {self.method} made its simulations for "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +18,20 @@ from .report.command import report_command
 from .reproduce.command import reproduce_command
 from .simulate import simulate_command
 from .validate import validate_command
+
+
+def _whole(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose ``EOFError`` is an error: typer takes one for Ctrl-D, and ends with 1."""
+
+    @wraps(command)
+    def run(*words: Any, **options: Any) -> None:
+        try:
+            command(*words, **options)
+        except EOFError as error:
+            raise RuntimeError(f"EOFError: {error}") from error
+
+    return run
+
 
 app = typer.Typer(
     name="abi",
@@ -36,7 +52,7 @@ app.command(
         ("go on after Ctrl-C: the same words and", "abi fit ... --out mine --resume"),
         ("numbers for a program", "abi fit --simulator simulators:MG1 --out queue --json"),
     ),
-)(fit_command)
+)(_whole(fit_command))
 app.command(
     "simulate",
     epilog=examples(
@@ -47,7 +63,7 @@ app.command(
         ),
         ("then fit from them", "abi fit ... --simulations store --out mine"),
     ),
-)(simulate_command)
+)(_whole(simulate_command))
 app.command(
     "validate",
     epilog=examples(
@@ -60,7 +76,7 @@ app.command(
             "abi validate --samples draws.npz --layout samples_first --plots pictures",
         ),
     ),
-)(validate_command)
+)(_whole(validate_command))
 app.command(
     "report",
     epilog=examples(
@@ -75,7 +91,7 @@ app.command(
         ),
         ("the verdict for a program", "abi report runs/mine validation.json --json"),
     ),
-)(report_command)
+)(_whole(report_command))
 app.command(
     "reproduce",
     epilog=examples(
@@ -92,7 +108,7 @@ app.command(
             "abi reproduce multimodal --methods abi --observations 1,2,3 --seeds 0",
         ),
     ),
-)(reproduce_command)
+)(_whole(reproduce_command))
 app.command(
     "benchmark",
     epilog=examples(
@@ -103,14 +119,14 @@ app.command(
         ("in full, on 4 cores", "abi benchmark blind-prior --workers 4 --out runs/full"),
         ("one part", "abi benchmark conformal --part covariance,weak"),
     ),
-)(benchmark_command)
+)(_whole(benchmark_command))
 app.command(
     "doctor",
     epilog=examples(
         ("before a report of a bug", "abi doctor"),
         ("for a program", "abi doctor --json > doctor.json"),
     ),
-)(doctor_command)
+)(_whole(doctor_command))
 
 
 def main() -> None:

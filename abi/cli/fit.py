@@ -12,6 +12,7 @@ import typer
 from torch import Tensor
 
 from simulators import Simulations, load_store, sample_prior
+from simulators.engines import check_workers
 
 from ..config import ABIConfig
 from ..origin import load_object, origin_of
@@ -47,14 +48,18 @@ def fit_command(
         Path | None,
         typer.Option(help="A store of abi simulate: the first round takes its rows as they are."),
     ] = None,
-    num_simulations: Annotated[int, typer.Option(help="Budget of simulator calls.")] = 20_000,
+    num_simulations: Annotated[
+        int, typer.Option(min=1, help="Budget of simulator calls.")
+    ] = 20_000,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds that share the budget: 4, or 2 of a small one.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
-    num_samples: Annotated[int, typer.Option(help="Posterior draws to write.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
+    num_samples: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
+    ] = 10_000,
     paper: Annotated[bool, typer.Option("--paper", help="The algorithm as published.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes that simulate.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that simulate.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the networks train, such as cuda: the CPU.")
@@ -68,6 +73,7 @@ def fit_command(
     OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
     posterior.safetensors, and one file a round to go on from.
     """
+    check_workers(workers, timeout)  # before anything is written
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
     given = None if simulations is None else _store(simulations)

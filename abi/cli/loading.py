@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..origin import load_object
+
+_ENCODING = "utf-8-sig"  # a spreadsheet may begin a file with a byte-order mark
 
 
 def load_instance(spec: str, option: str) -> Any:
@@ -34,33 +37,50 @@ def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
         raise ValueError(f"`{option}`: no file {path}.")
     try:
         values = _read(path, key)
-    except (ValueError, KeyError, OSError) as error:
+        if values.dtype.kind not in "iufb":
+            raise ValueError(f"its values are of type {values.dtype}")
+    except (ValueError, KeyError, OSError, EOFError, BadZipFile, TypeError) as error:
         raise ValueError(f"`{option}`: {path} could not be read as numbers: {error}") from error
     return torch.from_numpy(np.ascontiguousarray(values)).float()
 
 
 def _read(path: Path, key: str | None) -> Any:
+    if key is not None and path.suffix != ".npz":
+        raise ValueError(f"it must be an .npz that holds {key!r} among its arrays")
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
+        # Opened here, for numpy leaves a damaged one open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if key is None and len(arrays.files) != 1:
                 raise ValueError(f"it holds {len(arrays.files)} arrays, not one: {arrays.files}")
             return arrays[key or arrays.files[0]]
     if path.suffix in (".csv", ".txt"):
-        return np.loadtxt(path, delimiter=",", skiprows=_header_lines(path), ndmin=1)
+        skipped = _header_lines(path)
+        return np.loadtxt(path, delimiter=",", skiprows=skipped, ndmin=1, encoding=_ENCODING)
     raise ValueError("the file must end in .npy, .npz or .csv")
 
 
 def _header_lines(path: Path) -> int:
-    """Lines before the first one that holds numbers only."""
-    for skipped, line in enumerate(path.read_text().splitlines()):
+    """Lines before the first one of numbers: comments, and one of names at most."""
+    names = False
+    for skipped, line in enumerate(path.read_text(encoding=_ENCODING).splitlines()):
         content = line.split("#")[0].strip()
         if not content:
             continue
-        try:
-            [float(value) for value in content.split(",")]
-        except ValueError:
-            continue
-        return skipped
+        fields = content.split(",")
+        wrong = [field for field in fields if not _is_number(field)]
+        if not wrong:
+            return skipped
+        if names or len(wrong) < len(fields):  # a row that would be lost as if it were names
+            raise ValueError(f"line {skipped + 1} holds {wrong[0]!r}, which is no number")
+        names = True
     raise ValueError("no line of numbers")
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True

@@ -141,6 +141,8 @@ def _moment_scores(
     """One score a coordinate, or a pair of coordinates, with its bootstrap interval."""
     measure = _MOMENTS[name]
     values, floors = measure(a, first), measure(second, first)
+    if not len(values):  # one parameter has no correlations
+        return {}
     generator = torch_generator(seed)
     resamples = []
     for _ in range(_RESAMPLES):

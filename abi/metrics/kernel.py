@@ -36,7 +36,10 @@ def mmd_squared(samples: Tensor, reference: Tensor, *, bandwidth: float | None =
 def median_bandwidth(reference: Tensor) -> float:
     """The median distance between two draws of the reference (m, d)."""
     rows = torch.as_tensor(reference).double()
-    return float(torch.pdist(rows).median())
+    distances = torch.pdist(rows)
+    # Where more than half of the pairs are repeated draws, the median of the others.
+    apart = distances[distances > 0]
+    return float(distances.median()) or (float(apart.median()) if len(apart) else 0.0)
 
 
 def _k(a: Tensor, b: Tensor, width: float) -> Tensor:

@@ -11,13 +11,13 @@ from .inputs import as_pair
 def mean_bias(samples: Tensor, reference: Tensor) -> Tensor:
     """Mean of the samples less that of the reference, in reference sds: (d,)."""
     a, b = as_pair(samples, reference)
-    return (a.mean(dim=0) - b.mean(dim=0)) / _sd(b)
+    return (a.mean(dim=0) - b.mean(dim=0)) / deviations(b)
 
 
 def sd_ratio(samples: Tensor, reference: Tensor) -> Tensor:
     """Standard deviation of the samples over that of the reference: (d,)."""
     a, b = as_pair(samples, reference)
-    return a.std(dim=0) / _sd(b)
+    return a.std(dim=0) / deviations(b)
 
 
 def correlation_error(samples: Tensor, reference: Tensor) -> Tensor:
@@ -28,11 +28,11 @@ def correlation_error(samples: Tensor, reference: Tensor) -> Tensor:
 
 
 def _correlation(sample: Tensor) -> Tensor:
-    z = (sample - sample.mean(dim=0)) / _sd(sample)
+    z = (sample - sample.mean(dim=0)) / deviations(sample)
     return z.T @ z / (len(sample) - 1)
 
 
-def _sd(sample: Tensor) -> Tensor:
-    """Standard deviations, those that vanish replaced by one."""
-    sd = sample.std(dim=0)
-    return torch.where(sd > 0.0, sd, torch.ones_like(sd))
+def deviations(sample: Tensor) -> Tensor:
+    """Standard deviations (d,) of a sample (n, d), one where a column does not vary."""
+    varies = sample.amax(dim=0) > sample.amin(dim=0)  # rounding gives a constant a deviation
+    return torch.where(varies, sample.std(dim=0), 1.0)

@@ -18,6 +18,7 @@ from torch import Tensor
 from simulators.random import isolated_rng
 
 from .inputs import as_pair
+from .moments import deviations
 
 _MAX_PIVOTS = 10_000_000
 
@@ -36,12 +37,16 @@ def wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
     if order not in (1, 2):
         raise ValueError(f"`order` must be 1 or 2; got {order}.")
     a, b = as_pair(samples, reference)
+    # POT's tolerances are absolute: costs are given in units of the samples' own extent.
+    place = b.mean(dim=0)
+    unit = max(float((a - place).abs().max()), float((b - place).abs().max())) or 1.0
+    a, b = (a - place) / unit, (b - place) / unit
     cost = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") ** order
     with isolated_rng(0):  # importing POT draws from the global streams
         import ot
 
         total: Any = ot.emd2([], [], cost.numpy(), numItermax=_MAX_PIVOTS)
-    return float(max(float(total), 0.0) ** (1.0 / order))
+    return unit * float(max(float(total), 0.0) ** (1.0 / order))
 
 
 def normalised_wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
@@ -50,6 +55,5 @@ def normalised_wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1
     A coordinate that does not vary in the reference keeps its unit.
     """
     a, b = as_pair(samples, reference)
-    sd = b.std(dim=0)
-    sd = torch.where(sd > 0.0, sd, torch.ones_like(sd))
+    sd = deviations(b)
     return wasserstein(a / sd, b / sd, order=order)
