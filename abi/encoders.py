@@ -94,13 +94,18 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
         layout: items or series that x holds one after another.
 
     Raises:
-        ValueError: if the name is unknown.
+        ValueError: if the name is unknown, or x holds too few items or times for it.
 
     >>> build_encoder("moments", torch.randn(100, 8), Layout(item_dim=2))(torch.randn(3, 8)).shape
     torch.Size([3, 5])
     """
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder).to("cpu")
+    num_items, least = layout.length(x.shape[1]), _LEAST_ITEMS.get(encoder, 1)
+    if num_items < least:
+        raise ValueError(
+            f"`encoder` {encoder!r} needs at least {least} items or times; x holds {num_items}."
+        )
     if encoder in _MODULES:
         return _MODULES[encoder](x, layout)
     if encoder not in FIXED:
@@ -109,6 +114,7 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
     return _Fixed(lambda data: encode(data, encoder, layout), x)
 
 
+_LEAST_ITEMS = {"transitions": 3, "both_orders": 2}
 _MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
     "flat": lambda x, layout: InputScaling(x),
     "principal": lambda x, layout: PrincipalScores(x, layout, lags=False),

@@ -47,6 +47,11 @@ class GaussianLinear:
         for name in ("prior_variance", "noise_variance"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        given = self.default_observation
+        if given is not None and len(given) != self.theta_dim:
+            raise ValueError(
+                f"`default_observation` must hold {self.theta_dim} values; got {len(given)}."
+            )
 
     @classmethod
     def warmup(cls) -> GaussianLinear:

@@ -25,9 +25,10 @@ from torch.distributions import (
 
 import abi
 from abi import baselines
+from abi.encoders import build_encoder
 from abi.generators.flow import random_shares
 from abi.support import Support
-from simulators import MG1, from_function, sample_joint, sample_prior, simulate
+from simulators import MG1, GaussianLinear, from_function, sample_joint, sample_prior, simulate
 from simulators.random import child_seed, isolated_rng
 
 
@@ -252,3 +253,32 @@ def test_a_seed_out_of_range_is_named(seed: int, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`seed` must lie in"):
         simulate(problems.simulate, theta, seed=seed, store=tmp_path / "store", progress=False)
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_simulations": 40}, "`num_simulations` must be more than the 50 particles"),
+        ({"num_particles": 1_000}, "`num_simulations` must be more than the 1000 particles"),
+        ({"epsilon_decay": 2.0}, r"`epsilon_decay` must lie in \(0, 1\)"),
+    ],
+)
+def test_populations_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        baselines.smc_abc(
+            problems.BOX, problems.simulate, X_O, **({"num_simulations": 500} | changes)
+        )
+
+
+@pytest.mark.parametrize(("encoder", "least"), [("both_orders", 2), ("transitions", 3)])
+def test_an_encoder_of_items_needs_some(encoder: str, least: int) -> None:
+    with isolated_rng(0):
+        x = torch.randn(200, least)
+        assert torch.isfinite(build_encoder(encoder, x)(x)).all()
+    with pytest.raises(ValueError, match=f"`encoder` '{encoder}' needs at least {least} items"):
+        build_encoder(encoder, x[:, 1:])
+
+
+def test_the_default_observation_is_as_long_as_theta() -> None:
+    with pytest.raises(ValueError, match="`default_observation` must hold 3 values; got 1"):
+        GaussianLinear(3, default_observation=(1.0,))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .arviz_draws import is_arviz
+from .flow_bases import sbi_to_base, zuko_to_base
 from .posteriors import BatchedPosterior, Posterior
 from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_fits, stored_posterior
 
@@ -131,7 +132,7 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
             lambda num, x: _sbi_draws(obj, num, x, keywords),
             name,
             _sbi_log_prob(obj),
-            _inverse(estimator),
+            sbi_to_base(estimator),
             batch_size,
             progress,
         )
@@ -140,7 +141,7 @@ def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | N
             lambda num, x: obj.sample((num,), x.reshape(-1, *obj.condition_shape)),
             name,
             lambda theta, x: obj.log_prob(theta, x.reshape(-1, *obj.condition_shape)),
-            _inverse(obj),
+            sbi_to_base(obj),
             batch_size,
             progress,
         )
@@ -164,57 +165,6 @@ def _sbi_log_prob(posterior: Any) -> Callable[[Tensor, Tensor], Any] | None:
     return lambda theta, x: posterior.log_prob_batched(theta, x, norm_posterior=False)
 
 
-def _inverse(estimator: Any) -> Callable[[Tensor, Tensor], Any] | None:
-    """The map to the base N(0, I) of sbi's normalizing flows."""
-    if estimator is None or not hasattr(estimator, "inverse_transform"):
-        return None
-
-    def to_base(theta: Tensor, x: Tensor) -> Any:
-        x = x.reshape(-1, *estimator.condition_shape)
-        flow: Any = getattr(estimator, "net", None)
-        if hasattr(flow, "_transform"):
-            # nflows: inverse_transform of sbi 0.27 leaves out the standardisation and embedding of
-            # x, with which the flow was trained: what it gives is not N(0, I) under q.
-            _require_normal(flow._distribution)
-            return flow._transform(theta, context=flow._embedding_net(x))[0]
-        if hasattr(flow, "base"):  # zuko's
-            _require_normal(flow.base(None))
-        try:
-            return estimator.inverse_transform(theta, x)
-        except AttributeError as error:  # sbi 0.24 misspells a name of its own there
-            raise NotImplementedError(
-                f"this version of sbi cannot invert its {type(estimator).__name__} ({error}); "
-                "install a newer sbi, or test without flow=True."
-            ) from error
-
-    return to_base
-
-
-def _require_normal(base: Any) -> None:
-    """Refuse a base of a flow that is not N(0, I): of zuko's NCSF it is uniform.
-
-    Raises:
-        NotImplementedError: if it is another.
-    """
-    inner = getattr(base, "base_dist", base)
-    moments = getattr(inner, "loc", None), getattr(inner, "scale", None)
-    if all(isinstance(value, Tensor) for value in moments):
-        loc, scale = moments
-        if bool((loc == 0).all()) and bool((scale == 1).all()):  # type: ignore[union-attr]
-            return
-    if type(base).__name__ != "StandardNormal":  # as nflows calls it
-        raise NotImplementedError(
-            f"`flow`: the base of this flow is {type(inner).__name__}, not N(0, I); use flow=False."
-        )
-
-
-def _to_base(flow: Any, theta: Tensor, x: Tensor) -> Tensor:
-    """The inverse of a zuko flow."""
-    distribution = flow(x)
-    _require_normal(distribution.base)
-    return torch.as_tensor(distribution.transform(theta))
-
-
 def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
     if _comes_from(obj, "lampe") and hasattr(obj, "flow"):
         # A zuko flow in NPE; a method x -> distribution in FMPE.
@@ -226,7 +176,7 @@ def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | 
         lambda num, x: obj(x).sample((num,)),
         f"zuko {type(obj).__name__}",
         lambda theta, x: obj(x).log_prob(theta),
-        (lambda theta, x: _to_base(obj, theta, x)) if hasattr(obj, "transform") else None,
+        (lambda theta, x: zuko_to_base(obj, theta, x)) if hasattr(obj, "transform") else None,
         batch_size,
         progress,
     )

@@ -61,6 +61,8 @@ def rejection_abc(
     started = time.process_time()
     if not 0.0 < accept_fraction <= 1.0:
         raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
+    if num_simulations < 2:
+        raise ValueError(f"`num_simulations` must be at least 2; got {num_simulations}.")
     problem = pose(prior, simulator, x_o, parameter_names)
     distance_to = _Distance(encoder, problem.layout)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
@@ -184,7 +186,14 @@ def _sequential(
     require_density(asked[0], method)
     problem = pose(*asked)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    if not 0.0 < epsilon_decay < 1.0:
+        raise ValueError(f"`epsilon_decay` must lie in (0, 1); got {epsilon_decay}.")
     particles = num_particles or max(_LEAST_PARTICLES, num_simulations // 100)
+    if not 1 < particles < num_simulations:
+        raise ValueError(
+            f"`num_simulations` must be more than the {particles} particles of a population, and "
+            f"these more than one; got {num_simulations}."
+        )
     distance = distance_of(problem.layout)
     with guest(child_seed(seed, 2)):
         from sbi.inference import SMCABC
