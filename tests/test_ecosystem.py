@@ -16,8 +16,9 @@ import zuko
 from test_sampler import SMALL, X_O, quick_fit
 
 import abi
+from abi.posterior import DRAWS_KEY
 from simulators import GaussianLinear, sample_joint
-from simulators.random import isolated_rng
+from simulators.random import child_seed, isolated_rng
 from validation import PerObservation, as_posterior, c2st, sbc
 
 with isolated_rng(0):
@@ -165,7 +166,7 @@ def test_a_stored_posterior_is_a_zuko_flow_with_the_same_draws_and_density(
     posterior = abi.load(tmp_path / "posterior.safetensors")
     flow = posterior.to_zuko()
     assert isinstance(flow, zuko.lazy.LazyDistribution)
-    with isolated_rng(5), torch.no_grad():
+    with isolated_rng(child_seed(5, DRAWS_KEY)), torch.no_grad():
         drawn = flow().sample((200,))
     torch.testing.assert_close(drawn, posterior.sample((200,), seed=5))
     outside = torch.tensor([[2.5, 0.0], [0.0, -2.5]])

@@ -89,7 +89,8 @@ class LC2ST:
         if rows.shape[1] != self.x_dim or not len(rows) or not torch.isfinite(rows).all():
             raise ValueError(
                 f"`x_o` must hold {self.x_dim} finite values an observation; "
-                f"got shape {tuple(rows.shape)}, {int((~torch.isfinite(rows)).sum())} not finite."
+                f"got shape {tuple(torch.as_tensor(x_o).shape)}, "
+                f"{int((~torch.isfinite(rows)).sum())} not finite."
             )
         draws = self._draws(rows, num_samples, theta_o)
         columns = [self._probabilities(draws[:, i], rows[i]) for i in range(len(rows))]

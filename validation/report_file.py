@@ -18,7 +18,7 @@ FORMAT = "abi-validation"
 FORMAT_VERSION = 1
 _NUMBER = int | float
 _ENTRIES: Mapping[str, Any] = {
-    "version": int, "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
+    "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
     "skipped": dict, "asked": dict,
 }  # fmt: skip
 _OF_A_TEST: Mapping[str, Any] = {
@@ -84,14 +84,15 @@ def load_report(path: str | Path) -> dict[str, Any]:
             f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "
             "or abi validate --out."
         )
-    _check(data, _ENTRIES, f"`path`: {path}")
-    for place, row in enumerate(data["results"]):
-        _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
+    _check(data, {"version": int}, f"`path`: {path}")
     if data["version"] > FORMAT_VERSION:
         raise ValueError(
             f"`path`: {path} has format version {data['version']}; this validation reads up to "
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
         )
+    _check(data, _ENTRIES, f"`path`: {path}")
+    for place, row in enumerate(data["results"]):
+        _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
     return data
 
 
