@@ -90,6 +90,18 @@ def test_a_method_that_fails_is_a_row_with_its_reason(
     table = out.with_suffix(".md").read_text()
     assert "| smc_abc | 0 of 2 | ValueError: no density |" in table
     assert "| abi | 2 | 0.000 +- 0.000 | 0.000 +- 0.000 |" in table
+    assert "| smc_abc | failed |" in table
+
+
+def test_the_overview_ranks_those_that_saw_every_observation(
+    study: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    out = tmp_path / "study.json"
+    run(study, monkeypatch, out, "--methods", "snpe_1")
+    run(study, monkeypatch, out, "--methods", "abi", "--observations", "1")
+    overview = out.with_suffix(".md").read_text().split("##")[0]
+    assert "| snpe_1 | **1.00** |" in overview
+    assert "| abi | 0.00 (1) |" in overview
 
 
 def test_no_cell_begins_after_the_time_is_up(

@@ -13,7 +13,7 @@ import torch
 
 import abi
 from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.tables import Floors, score_table
+from abi.cli.reproduce.tables import Floors, mean, ranked, row, score_table
 
 MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
@@ -64,12 +64,46 @@ def write_table(results: Results, path: Path) -> None:
     parts = [
         "Mean over observations and seeds; +- is half of a 95% t interval over the observations' "
         "means. Excess: less the floor of the same observation. CPU seconds: of a fit, and of "
-        "2,000 draws. The forest knows SMC-ABC by its resampled particles, which come twice.\n"
+        "2,000 draws. The forest knows SMC-ABC by its resampled particles, which come twice. In "
+        "brackets: observations, where fewer than of others.\n"
     ]
-    for model, budget in sorted({(c.model, c.budget) for c in cells if c.method != "floor"}):
-        here = [c for c in cells if (c.model, c.budget) == (model, budget)]
+    places = sorted({(c.model, c.budget) for c in cells if c.method != "floor"})
+    by_place = {p: [c for c in cells if (c.model, c.budget) == p] for p in places}
+    parts.append(_overview(by_place, floors))
+    for (model, budget), here in by_place.items():
         parts.append(_table(model, budget, here, floors))
     path.write_text("\n".join(parts))
+
+
+def _overview(by_place: dict[tuple[str, int], list[Cell]], floors: Floors) -> str:
+    """Methods against models and budgets: the excess of W1, the least of a column bold.
+
+    Methods read at fewer observations than others are not ranked; how many, is in brackets.
+    """
+    columns = [_column(here, floors) for here in by_place.values()]
+    found = {method for column in columns for method in column}
+    methods = sorted(found, key=lambda m: (-sum(m in c for c in columns), m))
+    heads = [f"{model} {budget // 1000}k" for model, budget in by_place]
+    lines = [row(["W1 excess", *heads]), "|---" * (len(heads) + 1) + "|"]
+    lines += [row([m, *(c.get(m, "") for c in columns)]) for m in methods]
+    return "\n".join(lines) + "\n"
+
+
+def _column(cells: list[Cell], floors: Floors) -> dict[str, str]:
+    """The entries of one model and budget by their method."""
+    entries = {c.method: "failed" for c in cells}
+    good = [c for c in cells if not c.error]
+    seen = {m: len({c.observation for c in good if c.method == m}) for m in entries}
+    best = True
+    for method in ranked(good, "w1", floors):
+        excess = mean([c for c in good if c.method == method], "w1", floors).value
+        value = f"{round(excess, 2) + 0.0:.2f}"  # no -0.00
+        whole = seen[method] == max(seen.values())
+        entries[method] = (
+            (f"**{value}**" if best else value) if whole else f"{value} ({seen[method]})"
+        )
+        best = best and not whole
+    return entries
 
 
 def _table(model: str, budget: int, cells: list[Cell], floors: Floors) -> str:
