@@ -50,7 +50,8 @@ class ABIConfig:
 
     # Tolerance
     # alpha of Section 2.2.2, the share a round keeps; None: all where a flow conditional on x is
-    # fitted to pairs from a region, which loses more by fewer pairs than by distant ones, else half
+    # fitted to pairs from a region, which loses more by fewer pairs than by distant ones; else
+    # half, as where the distance is known
     accept_fraction: float | None = None
     min_accepted: int = 500  # a round keeps at least this many where it has them
     tolerances: tuple[float, ...] | None = None  # eps_1 > ... > eps_T instead of alpha
@@ -72,6 +73,9 @@ class ABIConfig:
     adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
 
     def __post_init__(self) -> None:
+        for name in _WHOLE:
+            value = getattr(self, name)
+            _require(value is None or hasattr(value, "__index__"), name, "a whole number", value)
         _require(self.order >= 1.0, "order", "at least 1", self.order)
         _require(0.0 < self.mixing <= 1.0, "mixing", "in (0, 1]", self.mixing)
         _require(0.0 < self.trim < 0.5, "trim", "in (0, 1/2)", self.trim)
@@ -94,14 +98,6 @@ class ABIConfig:
                 falling and positive, "tolerances", "positive and not increasing", self.tolerances
             )
 
-    @property
-    def kept_share(self) -> float:
-        """The share of its pairs that a round keeps."""
-        if self.accept_fraction is not None:
-            return self.accept_fraction
-        whole = self.proposal == "truncated" and self.adjustment == "conditional"
-        return 1.0 if whole else 0.5
-
     @classmethod
     def paper(cls, **changes: Any) -> ABIConfig:
         """The algorithm as published (Algorithms 2-4), with any constant changed.
@@ -110,7 +106,8 @@ class ABIConfig:
         network fine-tuned in each round, equal rounds of their own pairs only, acceptance by the
         alpha-quantile alone, and draws of the last generator as they are. Pass
         ``pairs_per_round`` (N) to fix the number of proposals as the paper does, and
-        ``generator="potnet"`` for its generator; the one here is our flow.
+        ``generator="potnet"`` for its generator; the one here is our flow. Line 5 of Algorithm 2,
+        which draws pairs for the network alone, is left out: those of line 3 serve both.
         """
         published = cls(
             proposal="generator",
@@ -168,6 +165,15 @@ def _tuples_in(values: dict[str, Any]) -> dict[str, Any]:
     return {name: _tuples(value) for name, value in values.items()}
 
 
+_WHOLE = (
+    "num_slices",
+    "num_levels",
+    "max_retries",
+    "min_accepted",
+    "pairs_per_round",
+    "num_flows",
+    "max_components",
+)
 _TRAININGS = ("network_training", "generator_training")
 _CHOICES = {
     "encoder": ("auto", *FIXED, *LEARNED),

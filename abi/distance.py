@@ -49,6 +49,8 @@ class QuantileTable:
 
 def draw_directions(theta_dim: int, num_slices: int, generator: torch.Generator) -> Tensor:
     """K uniform unit vectors followed by the d axes, (K + d, d); only the axis when d = 1."""
+    if num_slices < 0:
+        raise ValueError(f"`num_slices` must be at least 0; got {num_slices}.")
     axes = torch.eye(theta_dim)
     if theta_dim == 1 or num_slices == 0:
         return axes
@@ -94,8 +96,8 @@ def msw_distance(
         The distance in the units of theta: a scalar, or one for each leading index of the tables.
 
     Raises:
-        ValueError: on samples of different dimension, tables on different grids, or constants out
-            of range.
+        ValueError: on samples of different dimension, tables on different grids, directions that
+            do not end with the axes, or constants out of range.
         TypeError: if one argument is a table and the other is not.
 
     Source: Lu & Wong (2025), eqs. (2.2) and (2.4).
@@ -119,10 +121,10 @@ def msw_distance(
         )
     if directions is None:
         directions = draw_directions(a.shape[1], num_slices, torch_generator(seed))
-    a, b = a.to(dtype := torch.promote_types(a.dtype, b.dtype)), b.to(dtype)
-    directions = directions.to(dtype)
-    costs = _sample_costs(a @ directions.T, b @ directions.T, order, trim)
-    return _combine(costs, a.shape[1], order, mixing)
+    # In double: far from 0, projections in float32 round by more than the samples differ.
+    across = _as_directions(directions, a.shape[1]).T
+    costs = _sample_costs(a.double() @ across, b.double() @ across, order, trim)
+    return _combine(costs, a.shape[1], order, mixing).to(torch.promote_types(a.dtype, b.dtype))
 
 
 def _combine(costs: Tensor, theta_dim: int, order: float, mixing: float) -> Tensor:
@@ -154,8 +156,23 @@ def _sample_costs(a: Tensor, b: Tensor, order: float, trim: float) -> Tensor:
     step_a = (middle * n).long().clamp(max=n - 1)
     step_b = (middle * m).long().clamp(max=m - 1)
     gap = a.sort(dim=0).values[step_a] - b.sort(dim=0).values[step_b]
-    costs = (width[:, None] * gap.double().abs() ** order).sum(dim=0) / (1.0 - 2.0 * trim)
-    return costs.to(a.dtype)
+    return (width[:, None] * gap.abs() ** order).sum(dim=0) / (1.0 - 2.0 * trim)
+
+
+def _as_directions(directions: Any, theta_dim: int) -> Tensor:
+    """Directions (K + d, d) in double, once it is certain that the last d are the axes."""
+    rows: Tensor = torch.as_tensor(directions).detach().to("cpu", torch.float64)
+    if rows.ndim != 2 or rows.shape[1] != theta_dim or len(rows) < theta_dim:
+        raise ValueError(
+            f"`directions` must have shape (K + {theta_dim}, {theta_dim}); got {tuple(rows.shape)}."
+        )
+    if not torch.isfinite(rows).all():
+        raise ValueError("`directions` holds NaN or Inf; give unit vectors, then the axes.")
+    if not torch.equal(rows[-theta_dim:], torch.eye(theta_dim, dtype=torch.float64)):
+        raise ValueError(
+            f"`directions` must end with the {theta_dim} axes; append torch.eye({theta_dim})."
+        )
+    return rows
 
 
 def _as_samples(samples: Any, name: str) -> Tensor:

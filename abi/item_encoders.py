@@ -21,6 +21,7 @@ from simulators.random import torch_generator
 from .layout import Layout
 
 _AROUND = 16  # features of what is around an item in the order given
+_LEAST_SHARE = 1e-30  # of the largest distance, a unit: its inverse is well within float32
 _LEAST_GAP = 1e-4  # of the interquartile range, keeps the log of equal items
 
 
@@ -56,7 +57,10 @@ def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     deviation = x.double().std(dim=0, correction=0)
     spread = torch.where(spread > 0.0, spread, deviation)
     spread = torch.where(spread > 0.0, spread, torch.ones_like(spread))
-    return center.float(), spread.float()
+    # In units of a far smaller middle half the other half would overflow.
+    furthest = (x.double() - center).abs().amax(dim=0)
+    least = (_LEAST_SHARE * furthest).clamp(min=torch.finfo(torch.float32).tiny)
+    return center.float(), torch.maximum(spread, least).float()
 
 
 def some_rows(x: Tensor) -> Tensor:

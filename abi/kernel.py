@@ -21,7 +21,7 @@ from .encoders import LEARNED, build_encoder, candidates, learned_for, prepared
 from .generators.base import Progress
 from .layout import PLAIN, Layout
 from .quantiles import QuantileNetwork
-from .training import TrainingLog, train
+from .training import TrainingLog, check_trained, train
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +56,25 @@ class FixedKernel:
 
     function: Callable[[Tensor], Tensor]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(
+                f"`distance` must be a function x (n, p) -> (n,); got {self.function!r}."
+            )
+
     def __call__(self, x: Tensor) -> Tensor:
-        """The distance at each row."""
-        return torch.as_tensor(self.function(x)).float().reshape(len(x))
+        """The distance at each row.
+
+        Raises:
+            ValueError: if the function gives anything but one number a row.
+        """
+        values = torch.as_tensor(self.function(x)).detach().float()
+        if values.shape not in {(len(x),), (len(x), 1)} or values.isnan().any():
+            what = "NaN" if values.isnan().any() else f"shape {tuple(values.shape)}"
+            raise ValueError(
+                f"`distance` must give one number for each of the {len(x)} rows of x; got {what}."
+            )
+        return values.reshape(len(x))
 
 
 Kernel = LearnedKernel | FixedKernel
@@ -113,6 +129,7 @@ def train_kernel(
         fits.append(attempt(name, 1.0 - share, share))
     # The same split and directions for all: their held-out losses are comparable.
     (kernel, log), *others = sorted(fits, key=_rank)
+    check_trained(log, "the quantile network")
     rivals = (fit[0].encoder for fit in others[: math.ceil(len(fits) / 2) - 1])
     return replace(kernel, rivals=tuple(rivals)), log
 

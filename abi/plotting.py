@@ -59,7 +59,7 @@ def plot_marginals(
             ends = (float(support.lower[j]), float(support.upper[j]))
         shown = {"ABI": samples, "prior": prior, "exact posterior": exact}
         _draw(axis, {name: part[:, j] for name, part in shown.items() if part is not None}, ends)
-        axis.set_xlabel(names[j])
+        axis.set_xlabel(names[j], parse_math=False)  # a parameter may be called $x$
         axis.set_yticks([])
         axis.spines[["left", "right", "top"]].set_visible(False)
     for axis in panels[dim:]:

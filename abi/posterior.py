@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,10 +64,11 @@ class ABIPosterior:
             seed: the same seed gives the same draws; pass another for new ones.
 
         Raises:
-            ValueError: if ``x`` is another observation.
+            ValueError: if ``x`` is another observation, or ``sample_shape`` or ``seed`` is not what
+                it must be.
         """
         self._check(x)
-        shape = torch.Size(sample_shape)
+        shape = _as_shape(sample_shape)
         # A stream of its own: noise that others draw at the same seed must not go with theta.
         draws = self.model.sample(shape.numel(), child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, self.theta_dim)
@@ -140,3 +142,17 @@ class ABIPosterior:
                 "one x_o and says nothing about others. Fit again, or wrap the fit with "
                 "validation.PerObservation."
             )
+
+
+def _as_shape(sample_shape: Any) -> torch.Size:
+    """A tuple of numbers of draws as a size, or say what is wrong with it."""
+    try:
+        counts = [operator.index(count) for count in sample_shape]
+    except TypeError:
+        counts = [-1]
+    if min(counts, default=0) < 0:
+        raise ValueError(
+            "`sample_shape` must be a tuple of non-negative integers, such as (5,); "
+            f"got {sample_shape!r}."
+        )
+    return torch.Size(counts)

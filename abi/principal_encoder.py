@@ -69,7 +69,10 @@ class PrincipalScores(nn.Module):
     def _polar(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The direction of x (n, p), and how far from the center it lies, (n, 1)."""
         scaled = (x - self.center) / self.scale
-        norm = scaled.norm(dim=1, keepdim=True) + _LEAST
+        norm = scaled.norm(dim=1, keepdim=True)
+        if norm.isinf().any():  # the squares of float32 end at 1e19
+            norm = scaled.double().norm(dim=1, keepdim=True).float()
+        norm = norm + _LEAST
         return scaled / norm, norm
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:

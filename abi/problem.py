@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, sample_prior
+from simulators.base import as_sampler, check_names
 from simulators.custom import CustomTask, as_seeded
+from simulators.random import isolated_rng
 
 from .config import WITHOUT_DENSITY, ABIConfig
 from .layout import Layout
@@ -61,10 +64,10 @@ class Plan:
         retries = self.config.max_retries if self.config.proposal == "generator" else 1
         least = max(_LEAST_CALLS, retries) * self.num_rounds
         if self.num_simulations < least:
+            tried = f" with max_retries={retries}" if retries > _LEAST_CALLS else ""
             raise ValueError(
-                f"`num_simulations` must be at least {least} for {self.num_rounds} rounds with "
-                f"max_retries={self.config.max_retries}; got {self.num_simulations}. "
-                "Ask for more simulations or fewer rounds."
+                f"`num_simulations` must be at least {least} for {self.num_rounds} rounds{tried}; "
+                f"got {self.num_simulations}. Ask for more simulations or fewer rounds."
             )
         tolerances = self.config.tolerances
         if tolerances is not None and len(tolerances) != self.num_rounds:
@@ -90,14 +93,18 @@ class Plan:
 
 def _whole(value: Any, name: str) -> int:
     """A whole number of any kind as an int, which files can hold."""
-    if not math.isfinite(value) or value != int(value):
+    try:
+        whole = math.isfinite(value) and value == int(value)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
         raise ValueError(f"`{name}` must be a whole number; got {value!r}.")
     return int(value)
 
 
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
-    return 4 if num_simulations >= 2_000 else 2
+    return 4 if _whole(num_simulations, "num_simulations") >= 2_000 else 2
 
 
 def check_generator(plan: Plan) -> None:
@@ -133,25 +140,54 @@ def pose(
     """Check prior, simulator and observation, and bring them into one form.
 
     Raises:
-        ValueError: if the prior's draws do not have shape (n, d), ``x_o`` is not one finite
-            observation, or the names are not d.
-        TypeError: if the prior cannot be sampled or the simulator cannot be called.
+        ValueError: if the prior's draws do not have shape (n, d) or lie outside its support,
+            ``x_o`` is not one finite observation, the names are not d, or the encoder does not
+            give features of x.
+        TypeError: if the prior cannot be sampled, the simulator cannot be called, or the encoder
+            is no module.
     """
     seeded = as_seeded(simulator)
     prior = as_prior(prior)
-    theta_dim = sample_prior(prior, 2, seed=0).shape[1]
+    drawn = sample_prior(prior, 2, seed=0)
+    theta_dim = drawn.shape[1]
     # A task made of a function would simulate to find out; its first simulations tell.
     known = None if isinstance(simulator, CustomTask) else getattr(simulator, "x_dim", None)
     observation = _as_observation(x_o, known)
-    names = parameter_names or getattr(simulator, "parameter_names", None)
-    names = tuple(names) if names else tuple(f"theta_{j + 1}" for j in range(theta_dim))
-    if len(names) != theta_dim:
-        raise ValueError(
-            f"`parameter_names` must name the {theta_dim} parameters of the prior; "
-            f"got {len(names)} names."
-        )
+    names = parameter_names or getattr(simulator, "parameter_names", None) or None
+    if names is None:
+        names = [f"theta_{j + 1}" for j in range(theta_dim)]
+    names = check_names(names, theta_dim)
+    support = Support.of(prior, theta_dim)
+    if not support.contains(drawn).any():
+        raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
+    if encoder is not None:
+        _check_encoder(encoder, observation)
     layout = Layout.of(simulator, len(observation))
-    return Problem(prior, seeded, observation, Support.of(prior, theta_dim), names, layout, encoder)
+    return Problem(prior, seeded, observation, support, names, layout, encoder)
+
+
+def _check_encoder(encoder: nn.Module, x_o: Tensor) -> None:
+    """Refuse a module that does not give features (n, k) of x (n, p), before it is paid for.
+
+    Raises:
+        TypeError: if it is no module.
+        ValueError: if it cannot take x, or gives something else.
+    """
+    if not isinstance(encoder, nn.Module):
+        raise TypeError(f"`encoder` must be a torch module; got {type(encoder).__name__}.")
+    x = x_o.repeat(2, 1)
+    try:
+        with isolated_rng(0), torch.no_grad():
+            features = copy.deepcopy(encoder).eval().cpu()(x)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"`encoder` must take float32 x of shape (n, {len(x_o)}); given (2, {len(x_o)}) it "
+            f"says: {reason}"
+        ) from error
+    if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
+        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        raise ValueError(f"`encoder` must give features (n, k), two rows for two x; got {got}.")
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:
@@ -173,17 +209,6 @@ def check_varies(x: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class _FunctionPrior:
-    """A function n -> theta (n, d) as a prior."""
-
-    function: Callable[[int], Any]
-
-    def sample(self, sample_shape: Any, /) -> Tensor:
-        """Draw (n, d)."""
-        return torch.as_tensor(self.function(int(sample_shape[0])))
-
-
-@dataclass(frozen=True)
 class _SamplerPrior:
     """A prior that inherits a ``log_prob`` it does not have, without it."""
 
@@ -200,20 +225,17 @@ class _SamplerPrior:
 
 
 def as_prior(prior: Any) -> Prior:
-    """A prior as it is, or a function n -> theta (n, d) as a prior."""
-    if hasattr(prior, "sample"):
-        lacking = hasattr(prior, "log_prob") and not has_density(prior)
-        return _SamplerPrior(prior) if lacking else cast(Prior, prior)
-    if callable(prior):
-        return _FunctionPrior(prior)
-    raise TypeError(
-        "`prior` must have sample((n,)) -> (n, d), or be a function n -> (n, d); "
-        f"got {type(prior).__name__}."
-    )
+    """A prior as it is, without a density it does not have; or a function as a prior."""
+    sampler = as_sampler(prior)
+    lacking = hasattr(sampler, "log_prob") and not has_density(sampler)
+    return _SamplerPrior(sampler) if lacking else sampler
 
 
 def _as_observation(x_o: Any, x_dim: int | None) -> Tensor:
-    values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
+    try:
+        values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"`x_o` must be a tensor of numbers; got {x_o!r:.60}.") from error
     if values.ndim == 2 and len(values) == 1:
         values = values[0]
     if values.ndim != 1 or len(values) == 0:

@@ -120,6 +120,14 @@ class Round:
         """Whether proposals are the prior cut to a region; not where the distance is known."""
         return self.plan.config.proposal == "truncated" and self.work.fixed is None
 
+    @property
+    def _kept_share(self) -> float:
+        """alpha: what is asked for, or all pairs where the answer is a flow that is given x."""
+        config = self.plan.config
+        if config.accept_fraction is not None:
+            return config.accept_fraction
+        return 1.0 if self._truncates and config.adjustment == "conditional" else 0.5
+
     def _config(self, kernel: Kernel, last: bool) -> ABIConfig:
         """The constants of a round's model: a region is content with fewer flows than the answer.
 
@@ -152,7 +160,8 @@ class Round:
         if self._truncates:
             self.shown.phase("proposing")
             regions = before.regions if before else ()
-            theta = sample_inside(self.problem.prior, regions, num_calls, child_seed(seed, 0))
+            wanted = min(num_calls, self.plan.config.pairs_per_round or num_calls)
+            theta = sample_inside(self.problem.prior, regions, wanted, child_seed(seed, 0))
             sampled = approximate_rejection(
                 _in_turn(theta), simulate, _accept_all, float("inf"),
                 max_retries=1, num_calls=len(theta), on_calls=self.shown.calls,
@@ -278,7 +287,7 @@ class Round:
         # A network of its own measures in units of its own: the last tolerance does not apply.
         comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
         previous = before.tolerance if before and comparable else float("inf")
-        return acceptance_tolerance(scores, previous, config.kept_share, config.min_accepted)
+        return acceptance_tolerance(scores, previous, self._kept_share, config.min_accepted)
 
 
 def _in_turn(theta: Tensor) -> Propose:

@@ -34,7 +34,16 @@ class Given:
 
     @classmethod
     def of(cls, distance: Any, encoder: Any, simulations: Simulations | None) -> Given:
-        """That of the arguments of a fit."""
+        """That of the arguments of a fit.
+
+        Raises:
+            TypeError: if ``simulations`` is something else.
+        """
+        if simulations is not None and not isinstance(simulations, Simulations):
+            raise TypeError(
+                "`simulations` must be what simulators.simulate or load_store gives; got "
+                f"{type(simulations).__name__}."
+            )
         digest = None
         if simulations is not None:
             both = simulations.theta.numpy().tobytes() + simulations.x.numpy().tobytes()
@@ -60,13 +69,14 @@ class RunFolder:
         origin: dict[str, Any],
         given: Given = NOTHING_GIVEN,
     ) -> RunFolder:
-        """Start a run in a folder that holds none.
+        """Start a run in a folder that holds none, or only the request of one that never began.
 
         Raises:
             FileExistsError: if the folder already holds a run.
         """
         folder = cls(Path(path))
-        if (folder.path / _REQUEST).exists():
+        begun = folder._file(1).exists() or folder.simulations.exists()
+        if (folder.path / _REQUEST).exists() and begun:
             raise FileExistsError(
                 f"`run_dir` {folder.path} already holds a run; continue it (abi.resume, or "
                 "abi fit --resume), or choose another folder."

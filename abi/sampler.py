@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
 from .run_folder import Given, RunFolder
+from .torch_settings import usual_torch
 from .training import check_device
 
 
@@ -84,17 +84,19 @@ def fit(
     """
     check_workers(workers, timeout)  # before anything is written
     num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
-    config = placed(config or ABIConfig(), device, x_o)
+    config = placed(ABIConfig() if config is None else config, device, x_o)
     plan = Plan(num_simulations, num_rounds, seed, config)
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
-    folder = None
-    if run_dir is not None:
-        given = Given.of(distance, encoder, simulations)
-        folder = RunFolder.create(run_dir, problem, plan, origin, given)
     fixed = None if distance is None else FixedKernel(distance)
+    if fixed is not None:
+        fixed(problem.x_o.repeat(2, 1))  # one that gives no distances is not worth a simulation
+    folder = None
+    given = Given.of(distance, encoder, simulations)
+    if run_dir is not None:
+        folder = RunFolder.create(run_dir, problem, plan, origin, given)
     work = Work(problem, plan, fixed, folder, simulations)
     return run(work, None, workers, timeout, progress)
 
@@ -142,22 +144,19 @@ def resume(
 
 
 def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
-    """The constants with the networks on the device asked for, or where x_o is."""
+    """The constants with the networks on the device asked for, or where x_o is.
+
+    Raises:
+        TypeError: if ``config`` holds no constants.
+    """
+    if not isinstance(config, ABIConfig):
+        raise TypeError(
+            f"`config` must be an abi.ABIConfig; got {type(config).__name__}. Name what differs "
+            "from the defaults: abi.ABIConfig(num_flows=5)."
+        )
     if device is None and isinstance(x_o, Tensor) and x_o.device.type != "cpu":
         device = str(x_o.device)
     return config if device is None else config.on(device)
-
-
-@contextmanager
-def _usual_torch() -> Iterator[None]:
-    """Gradients and float32, whatever the caller has set; found again afterwards."""
-    dtype = torch.get_default_dtype()
-    with torch.inference_mode(False), torch.enable_grad():
-        torch.set_default_dtype(torch.float32)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(dtype)
 
 
 def run(
@@ -171,7 +170,7 @@ def run(
     try:
         # The networks are small: one thread is as fast, and its sums do not depend on the machine.
         torch.set_num_threads(1)
-        with _usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
+        with usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
             if state is not None:
                 shown.resume(state.records)
             while state is None or len(state.records) < plan.num_rounds:

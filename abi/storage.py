@@ -165,7 +165,9 @@ def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[
     from safetensors.torch import save
 
     text = json.dumps({"format": kind, "version": FORMAT_VERSION, **header})
-    data = save({name: t.detach().contiguous() for name, t in tensors.items()}, {"abi": text})
+    # Copies, for the format refuses weights that are shared.
+    copies = {name: t.detach().clone().contiguous() for name, t in tensors.items()}
+    data = save(copies, {"abi": text})
     write_bytes(path, data)
 
 

@@ -19,12 +19,15 @@ _QUANTILES = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
 
 
 def describe(samples: Tensor, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Mean, standard deviation and quantiles of each parameter of samples (n, d)."""
+    """Mean, standard deviation and quantiles of each parameter of samples (n, d).
+
+    One draw has no standard deviation: None, for JSON has no NaN.
+    """
     levels = torch.tensor(_QUANTILES)
     return {
         name: {
             "mean": float(samples[:, j].mean()),
-            "sd": float(samples[:, j].std()),
+            "sd": float(samples[:, j].std()) if len(samples) > 1 else None,
             "quantiles": {
                 str(level): float(value)
                 for level, value in zip(

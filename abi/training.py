@@ -88,6 +88,19 @@ class TrainingLog:
     validation_loss: float
 
 
+def check_trained(log: TrainingLog, what: str) -> None:
+    """Refuse a network none of whose epochs had a finite loss: its weights are still random.
+
+    Raises:
+        ValueError: if so.
+    """
+    if not math.isfinite(log.validation_loss):
+        raise ValueError(
+            f"`simulator`: {what} found no finite loss on its x; return values that float32 can "
+            "hold and compare, such as logarithms, or give an encoder of your own."
+        )
+
+
 def train(
     module: nn.Module,
     loss: Loss,

@@ -10,13 +10,15 @@ exists, an exact posterior for any observation.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from .random import child_seed, fresh_seed, isolated_rng
+from .random import as_seed, child_seed, fresh_seed, isolated_rng, stream_seed
 
 
 @runtime_checkable
@@ -91,14 +93,43 @@ class Simulations:
         return len(self.theta) + len(self.failures)
 
 
-def sample_prior(prior: Prior, num_samples: int, seed: int) -> Tensor:
+@dataclass(frozen=True)
+class FunctionPrior:
+    """A function n -> theta (n, d) as a prior."""
+
+    function: Callable[[int], Any]
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d) for ``sample_shape`` (n,)."""
+        return torch.as_tensor(self.function(int(sample_shape[0])))
+
+
+def as_sampler(prior: Any) -> Prior:
+    """A prior as it is, or a function n -> theta (n, d) as a prior.
+
+    Raises:
+        TypeError: if it is neither.
+    """
+    if hasattr(prior, "sample"):
+        return cast(Prior, prior)
+    if callable(prior):
+        return FunctionPrior(prior)
+    raise TypeError(
+        "`prior` must have sample((n,)) -> (n, d), or be a function n -> (n, d); "
+        f"got {type(prior).__name__}."
+    )
+
+
+def sample_prior(prior: Prior | Callable[[int], Any], num_samples: int, seed: int) -> Tensor:
     """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
 
     Raises:
+        TypeError: if the prior can neither be sampled nor called.
         ValueError: if the draws do not have shape (num_samples, d) or are not finite.
     """
+    num_samples, seed = as_draws(num_samples, seed)
     with isolated_rng(seed):
-        draws = prior.sample((num_samples,))
+        draws = as_sampler(prior).sample((num_samples,))
     theta = torch.as_tensor(draws).detach().to("cpu", torch.float32)
     if theta.ndim != 2 or len(theta) != num_samples:
         raise ValueError(
@@ -114,7 +145,7 @@ def sample_prior(prior: Prior, num_samples: int, seed: int) -> Tensor:
 
 def sample_joint(task: Task, num_samples: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32."""
-    seed = fresh_seed() if seed is None else seed
+    seed = stream_seed(seed)
     theta = sample_prior(task.prior, num_samples, child_seed(seed, 0))
     return theta, task(theta, child_seed(seed, 1))
 
@@ -145,3 +176,33 @@ def as_observation(x_o: Tensor, x_dim: int) -> Tensor:
             "Impute or drop them, and simulate data without them too."
         )
     return values.reshape(x_dim)
+
+
+def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:
+    """Return the number of draws and their seed as ints, or say what is wrong with them."""
+    try:
+        count = operator.index(num_samples)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ValueError(f"`num_samples` must be a non-negative integer; got {num_samples!r}.")
+    return count, fresh_seed() if seed is None else as_seed(seed)
+
+
+def check_names(names: Sequence[str], theta_dim: int) -> tuple[str, ...]:
+    """Return the names of parameters, ``theta_dim`` different ones, or say what is wrong."""
+    if isinstance(names, str):
+        raise TypeError(
+            f"`parameter_names` must be a list of names; got the string {names!r}. "
+            f"For one parameter pass [{names!r}]."
+        )
+    given = tuple(names)
+    if len(given) != theta_dim:
+        raise ValueError(
+            f"`parameter_names` must name the {theta_dim} parameters of the prior; "
+            f"got {len(given)} names."
+        )
+    repeated = [name for name in given if given.count(name) > 1]
+    if repeated:
+        raise ValueError(f"`parameter_names` must differ; {repeated[0]!r} stands there twice.")
+    return given

@@ -35,10 +35,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.theta)
 
+    def cut(self, size: int) -> Iterator[Batch]:
+        """The batch as batches of ``size`` rows, the last perhaps of fewer."""
+        for i in range(0, len(self), size):
+            yield Batch(self.first_row + i, self.theta[i : i + size], self.seed)
+
     def rows(self) -> Iterator[Batch]:
         """Every row as a batch of its own."""
-        for i in range(len(self)):
-            yield Batch(self.first_row + i, self.theta[i : i + 1], self.seed)
+        return self.cut(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,24 +73,43 @@ def any_cut(simulator: object) -> bool:
     return not getattr(function, "batched", False)
 
 
-def simulate_batch(simulator: SeededSimulator, batch: Batch) -> list[BatchResult]:
+def simulate_batch(
+    simulator: SeededSimulator, batch: Batch, timeout: float | None = None
+) -> list[BatchResult]:
     """Simulate a batch; where it fails as a whole, row by row, so that a bad row costs itself.
 
     A simulator that takes one theta at a time is called so from the start: no row is repeated.
+
+    Args:
+        simulator: what to simulate with.
+        batch: the rows.
+        timeout: seconds a row may take; one that comes later is lost. Rows of a task are not
+            timed one by one: where a batch of them took longer, nothing is returned, and the
+            caller cuts it. A batch of a plain function cannot be cut and is kept.
     """
     started = perf_counter()
     whole = None if row_wise(simulator) and len(batch) > 1 else _attempt(simulator, batch)
+    late = timeout is not None and perf_counter() - started > timeout
+    if whole is not None and late and len(batch) == 1:
+        whole = late_reason(timeout)
+    if whole is not None and late and len(batch) > 1 and any_cut(simulator):
+        return []
     if isinstance(whole, np.ndarray):
         blocks, failures = [_finite_rows(simulator, batch, whole)], []
     elif whole is not None and len(batch) == 1:
         blocks, failures = [], [Failure(batch.first_row, whole)]
     else:
-        blocks, failures = _row_by_row(simulator, batch)
+        blocks, failures = _row_by_row(simulator, batch, timeout)
     results = _by_width(blocks, failures)
     return [
         BatchResult(r.index, r.x, r.failures, (perf_counter() - started) if i == 0 else 0.0)
         for i, r in enumerate(results)
     ]
+
+
+def late_reason(timeout: float | None) -> str:
+    """The reason of a row that took more than ``timeout`` seconds."""
+    return f"timeout: no result within {timeout:g} s"
 
 
 def lost(batch: Batch, reason: str) -> BatchResult:
@@ -147,11 +170,14 @@ def _attempt(simulator: SeededSimulator, batch: Batch) -> FloatArray | str:
 
 
 def _row_by_row(
-    simulator: SeededSimulator, batch: Batch
+    simulator: SeededSimulator, batch: Batch, timeout: float | None
 ) -> tuple[list[BatchResult], list[Failure]]:
     blocks, failures = [], []
     for row in batch.rows():
+        started = perf_counter()
         x = _attempt(simulator, row)
+        if timeout is not None and perf_counter() - started > timeout:
+            x = late_reason(timeout)
         if isinstance(x, str):
             failures.append(Failure(row.first_row, x))
         else:

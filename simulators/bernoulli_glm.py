@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, MultivariateNormal
 
-from .base import as_observation, as_rows
-from .random import fresh_seed
+from .base import as_draws, as_observation, as_rows
+from .random import stream_seed
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,8 @@ class BernoulliGLM:
     def prior(self) -> Distribution:
         """Gaussian, offset and filter independent, the filter's second differences small."""
         precision = torch.tensor(prior_precision(), dtype=torch.float32)
-        return MultivariateNormal(torch.zeros(self.theta_dim), precision_matrix=precision)
+        mean = torch.zeros(self.theta_dim, dtype=torch.float32)
+        return MultivariateNormal(mean, precision_matrix=precision)
 
     @property
     def true_theta(self) -> Tensor:
@@ -93,7 +94,7 @@ class BernoulliGLM:
         from .streams import row_uniforms
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         chance = row_uniforms(seed, len(rows), _NUM_BINS, first_row)
         # u < 1 / (1 + exp(-psi)), without the overflow. einsum, not a matrix product: that would
         # round a row differently by how many others stand beside it.
@@ -117,6 +118,7 @@ class BernoulliGLM:
         from .independence import independence_chains, student_proposal
 
         statistics = self._statistics(x_o)
+        num_samples, seed = as_draws(num_samples, seed)
 
         def log_density(theta: Array) -> Array:
             log_prior = -0.5 * np.einsum("nd,de,ne->n", theta, prior_precision(), theta)

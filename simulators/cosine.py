@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from .base import Prior, as_observation, as_rows
-from .random import fresh_seed
+from .base import Prior, as_draws, as_observation, as_rows
+from .random import stream_seed
 
 _TRUE_THETA = (1.0 / 80.0, math.pi / 4.0, 0.0, math.log(2.0))
 _MAX_OMEGA = 0.1
@@ -105,7 +105,7 @@ class Cosine:
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
         out = np.empty((len(rows), self.num_steps), dtype=np.float32)
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         simulate_waves(rows, np.uint64(seed), np.uint64(first_row), out)
         return torch.from_numpy(out)
 
@@ -118,4 +118,5 @@ class Cosine:
         from .cosine_posterior import sample_posterior
 
         y = as_observation(x_o, self.x_dim).double().numpy()
+        num_samples, seed = as_draws(num_samples, seed)
         return torch.from_numpy(sample_posterior(y, num_samples, seed)).float()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .base import Prior, SeededSimulator, sample_prior
-from .random import child_seed, fresh_seed, isolated_rng
+from .base import Prior, SeededSimulator, as_rows, as_sampler, check_names, sample_prior
+from .random import child_seed, isolated_rng, stream_seed
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FunctionSimulator:
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         theta = theta.clone()  # the function may write into what it is given
         if self.batched:
             return as_float(self._call(theta, child_seed(seed, first_row)))
@@ -106,7 +106,10 @@ class CustomTask:
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p), float32."""
-        return self.simulator(theta, seed, first_row=first_row)
+        rows = as_rows(theta, self.theta_dim)
+        if not len(rows):
+            return torch.empty(0, self.x_dim)
+        return self.simulator(rows, seed, first_row=first_row)
 
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """A custom simulator has no known exact posterior."""
@@ -115,7 +118,7 @@ class CustomTask:
 
 def from_function(
     f: Callable[..., Any],
-    prior: Prior,
+    prior: Prior | Callable[[int], Any],
     batched: bool = False,
     parameter_names: Sequence[str] | None = None,
     item_dim: int = 1,
@@ -127,14 +130,16 @@ def from_function(
         f: the simulator. ``batched=False``: theta (d,) -> p values. ``batched=True``: theta (n, d)
             -> x (n, p). It may use the global random streams of Python, numpy or torch (they are
             seeded for each call and restored) or take ``seed``.
-        prior: anything with ``sample((n,)) -> (n, d)``; no density is needed.
+        prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d); no density is
+            needed.
         batched: whether ``f`` takes many parameters at once.
         parameter_names: one name a parameter, in order.
         item_dim: where x is a list of items whose order may not matter, the values of one item.
         num_series: where x is some series of equal length, one after another, how many.
 
     Raises:
-        ValueError: if the number of names is not the number of parameters.
+        ValueError: if the names are not as many different ones as there are parameters.
+        TypeError: if the prior can neither be sampled nor called.
 
     >>> import torch
     >>> prior = torch.distributions.Independent(
@@ -143,14 +148,10 @@ def from_function(
     >>> task(torch.zeros(3, 2), seed=1).shape
     torch.Size([3, 2])
     """
-    names = tuple(parameter_names) if parameter_names else None
-    task = CustomTask(FunctionSimulator(f, batched), prior, names, item_dim, num_series)
-    if task.names is not None and len(task.names) != task.theta_dim:
-        raise ValueError(
-            f"`parameter_names` must name the {task.theta_dim} parameters of the prior; "
-            f"got {len(task.names)} names."
-        )
-    return task
+    task = CustomTask(FunctionSimulator(f, batched), as_sampler(prior), None, item_dim, num_series)
+    if parameter_names is None:
+        return task
+    return replace(task, names=check_names(parameter_names, task.theta_dim))
 
 
 def as_seeded(simulator: Callable[..., Any]) -> SeededSimulator:
@@ -174,8 +175,18 @@ def parameters_of(function: Callable[..., Any]) -> set[str]:
 
 
 def as_float(values: Any) -> Tensor:
-    """Numbers of any kind as float32 on the CPU; what float32 cannot hold becomes infinite."""
+    """Real numbers of any kind as float32 on the CPU; what it cannot hold becomes infinite.
+
+    Raises:
+        TypeError: if they are complex.
+    """
     if not isinstance(values, Tensor):
-        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
+        array = np.asarray(values)
+        values = torch.as_tensor(array if np.iscomplexobj(array) else array.astype(np.float64))
+    if values.is_complex():
+        raise TypeError(
+            f"`simulator` must return real numbers; got {values.dtype}. "
+            "Return real and imaginary parts as values of their own, or the absolute value."
+        )
     rows: Tensor = values.detach().to("cpu", torch.float32)
     return rows

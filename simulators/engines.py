@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -91,6 +92,7 @@ def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = No
         ValueError: if ``workers`` or ``timeout`` is not positive, or the name is not known.
     """
     check_workers(workers, timeout)
+    timeout = None if timeout == math.inf else timeout
     if engine is None:
         engine = "in-process" if workers == 1 else "processes"
     if engine == "in-process" and timeout is None:

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal
 
-from .base import as_observation, as_rows
-from .random import child_seed, fresh_seed, torch_generator
+from .base import as_draws, as_observation, as_rows
+from .random import child_seed, stream_seed, torch_generator
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class GaussianLinear:
         from .streams import row_normals
 
         rows = as_rows(theta, self.theta_dim).double()
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         noise = row_normals(seed, len(rows), self.x_dim, first_row)
         return (rows + math.sqrt(self.noise_variance) * torch.from_numpy(noise)).float()
 
@@ -104,6 +104,7 @@ class GaussianLinear:
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """Draw (num_samples, d) from the exact posterior at ``x_o`` (d,), in closed form."""
         mean, variance = self.posterior_moments(x_o)
+        num_samples, seed = as_draws(num_samples, seed)
         generator = torch_generator(child_seed(seed, 2))
         noise = torch.randn(num_samples, self.theta_dim, generator=generator)
         return mean + math.sqrt(variance) * noise

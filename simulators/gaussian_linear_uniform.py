@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
-from .base import as_observation, as_rows
-from .random import fresh_seed
+from .base import as_draws, as_observation, as_rows
+from .random import stream_seed
 
 _BOUND = 1.0
 _OBSERVATION_SEED = 2021
@@ -81,7 +81,7 @@ class GaussianLinearUniform:
         from .streams import row_normals
 
         rows = as_rows(theta, self.theta_dim).double()
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         noise = row_normals(seed, len(rows), self.x_dim, first_row)
         return (rows + math.sqrt(self.noise_variance) * torch.from_numpy(noise)).float()
 
@@ -90,6 +90,7 @@ class GaussianLinearUniform:
         from .truncated_normal import sample_truncated
 
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         mean = np.broadcast_to(x_o.double().numpy(), (num_samples, self.theta_dim))
         generator = np.random.default_rng(seed)
         scale = math.sqrt(self.noise_variance)

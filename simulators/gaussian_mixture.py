@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
-from .base import as_observation, as_rows
-from .random import child_seed, fresh_seed
+from .base import as_draws, as_observation, as_rows
+from .random import child_seed, stream_seed
 
 _BOUND = 10.0
 _SCALES = (1.0, 0.1)
@@ -64,7 +64,7 @@ class GaussianMixture:
         from .streams import row_normals, row_uniforms
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         noise = row_normals(child_seed(seed, 0), len(rows), self.x_dim, first_row)
         broad = row_uniforms(child_seed(seed, 1), len(rows), 1, first_row) < 0.5
         x = rows + np.where(broad, _SCALES[0], _SCALES[1]) * noise
@@ -75,6 +75,7 @@ class GaussianMixture:
         from .truncated_normal import log_probability, sample_truncated
 
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         mean = x_o.double().numpy()
         narrower = [log_probability(mean, scale, -_BOUND, _BOUND).sum() for scale in _SCALES]
         generator = np.random.default_rng(seed)

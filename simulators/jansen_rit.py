@@ -37,7 +37,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
 from .base import as_rows
-from .random import fresh_seed
+from .random import stream_seed
 
 _LOWER = (10.0, 50.0, 100.0, -20.0)
 _UPPER = (250.0, 500.0, 5000.0, 20.0)
@@ -98,7 +98,7 @@ class JansenRit:
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
         potential = np.empty((len(rows), _NUM_SAMPLES))
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         simulate_potentials(
             rows, 1.0 / _STEPS_PER_SECOND, _BURN_IN, _EVERY,
             np.uint64(seed), np.uint64(first_row), potential,

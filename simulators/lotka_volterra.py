@@ -38,7 +38,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
 from .base import as_rows
-from .random import fresh_seed
+from .random import stream_seed
 
 _UPPER = (1.0, 0.1, 2.0, 0.1)
 _TRUE_THETA = (0.5, 0.01, 1.0, 0.01)
@@ -126,7 +126,7 @@ class LotkaVolterra:
         rows = as_rows(theta, self.theta_dim).double().numpy()
         out = np.empty((len(rows), self.x_dim), dtype=np.float32)
         events = np.empty(len(rows), dtype=np.int64)
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         simulate_paths(
             rows, np.array(_START), _INTERVAL, self.stop_at_extinction, self.max_events,
             np.uint64(seed), np.uint64(first_row), out, events,

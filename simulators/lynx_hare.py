@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import constraints
 
-from .base import as_observation, as_rows
+from .base import as_draws, as_observation, as_rows
 from .independence import student_proposal
-from .random import fresh_seed
+from .random import stream_seed
 from .reference import resampled_and_moved
 
 YEARS = tuple(range(1900, 1921))
@@ -132,7 +132,7 @@ class LynxHare:
         from .streams import row_normals
 
         rows = as_rows(theta, self.theta_dim)
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         noise = torch.from_numpy(row_normals(seed, len(rows), self.x_dim, first_row))
         sigma = rows[:, 6:8].double().repeat_interleave(len(YEARS), dim=1)
         return (self.populations(rows).reshape(-1, self.x_dim) + sigma * noise).float()
@@ -168,6 +168,7 @@ class LynxHare:
         weighted draws of a Student proposal around the highest mode found.
         """
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         prior = self.prior
 
         def theta_of(z: NDArray[np.float64]) -> NDArray[np.float64]:

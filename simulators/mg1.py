@@ -34,8 +34,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, Uniform, constraints
 
-from .base import Prior, as_observation, as_rows
-from .random import fresh_seed
+from .base import Prior, as_draws, as_observation, as_rows
+from .random import stream_seed
 
 _UPPER = (10.0, 10.0, 1.0 / 3.0)
 
@@ -127,7 +127,7 @@ class MG1:
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
         out = np.empty((len(rows), self.num_customers), dtype=np.float32)
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         simulate_queues(rows, np.uint64(seed), np.uint64(first_row), out)
         return torch.from_numpy(out)
 
@@ -144,6 +144,7 @@ class MG1:
         from .mg1_kernels import sample_posterior
 
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         if x_o.min() <= 0.0:
             raise ValueError(
                 f"`x_o` must hold positive interdeparture times; its minimum is {x_o.min():g}."

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
-from .base import as_observation, as_rows
-from .random import child_seed, fresh_seed
+from .base import as_draws, as_observation, as_rows
+from .random import child_seed, stream_seed
 from .reference import tempered_smc
 
 _BOUND = 3.0
@@ -85,7 +85,7 @@ class MultimodalGaussian:
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
         out = np.empty((len(rows), self.x_dim), dtype=np.float32)
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         simulate_points(rows, np.uint64(seed), np.uint64(first_row), out)
         return torch.from_numpy(out)
 
@@ -110,6 +110,7 @@ class MultimodalGaussian:
         symmetry of the model, and spares the sampler the jumps between the four modes.
         """
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         lower = np.array([-_BOUND, -_BOUND, 0.0, 0.0, -_BOUND])
         upper = np.full(self.theta_dim, _BOUND)
         samples = tempered_smc(

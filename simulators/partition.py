@@ -25,6 +25,7 @@ _MAX_VARIATION = 1.0
 _NEGLIGIBLE = 1e-6
 _MAX_CELLS = 2_000_000
 _FLOOR = -1e9
+_STEEP = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,11 @@ def _halve(log_density: LogDensity, cells: _Cells) -> _Cells:
 
 
 def _look(log_density: LogDensity, lower: Array, width: Array) -> _Cells:
-    """Evaluate each cell at its centre and at the middles of its faces."""
+    """Evaluate each cell at its centre and at the middles of its faces.
+
+    Where the density vanishes at all of them, a hard edge may still leave a corner of the cell:
+    those are looked at too, and a cell that lives at a corner counts as steep, so it is halved.
+    """
     count, dim = lower.shape
     centre = lower + 0.5 * width
     points = np.repeat(centre[None], 2 * dim + 1, axis=0)
@@ -134,5 +139,18 @@ def _look(log_density: LogDensity, lower: Array, width: Array) -> _Cells:
         along = value[[0, 2 * side + 1, 2 * side + 2]]
         variation[:, side] = along.max(axis=0) - along.min(axis=0)
     peak = value.max(axis=0)
+    dead = np.flatnonzero(peak <= _FLOOR)
+    peak[dead] = _peak_at_corners(log_density, lower[dead], width[dead])
+    cut = dead[peak[dead] > _FLOOR]
+    variation[cut] = _STEEP * width[cut] / width[cut].max(axis=1, keepdims=True)
     least = np.where(value > _FLOOR, value, np.inf).min(axis=0)
     return _Cells(lower, width, peak, variation, np.maximum(peak - least, 0.0))
+
+
+def _peak_at_corners(log_density: LogDensity, lower: Array, width: Array) -> Array:
+    count, dim = lower.shape
+    if not count:
+        return np.empty(0)
+    corners = np.stack(np.meshgrid(*[(0.0, 1.0)] * dim, indexing="ij"), axis=-1).reshape(-1, 1, dim)
+    values = log_density((lower + corners * width).reshape(-1, dim))
+    return np.asarray(np.maximum(values, _FLOOR).reshape(-1, count).max(axis=0))

@@ -5,6 +5,9 @@ What is lost and what is not:
 - A batch that outlasts its limit is stopped and simulated again row by row; a row that outlasts
   ``timeout`` on its own is lost. The limit of a batch follows the pace of the others, so a hang
   shows after about one ``timeout``, and no row is lost for the slowness of its neighbours.
+- A row that comes back late is lost too. A function of one theta is timed row by row; a batch of a
+  task that took longer than a row may is halved, down to the row. A batch of a plain function has
+  other rows when it is cut, so one that comes back before its limit is kept.
 - A worker's start, imports and loading of the simulator do not count; its first call, in which
   simulators compile, has some seconds more.
 - A batch or row whose worker dies is tried once more as it was, as the cause may lie outside (the
@@ -23,7 +26,7 @@ from threading import Event
 from time import monotonic
 
 from .base import SeededSimulator
-from .batches import Batch, BatchResult, lost, row_wise
+from .batches import Batch, BatchResult, late_reason, lost, row_wise
 from .cuts import Pace
 from .workers import Worker, pack
 
@@ -144,9 +147,9 @@ class _Seat:
         self.simulator, self.loading, self.warm = digest, True, False
         self.worker.send(packed)
 
-    def give(self, task: _Task) -> None:
+    def give(self, task: _Task, timeout: float | None) -> None:
         self.task, self.began = task, monotonic()
-        self.worker.send(task.batch)
+        self.worker.send((task.batch, timeout))
 
 
 class _Run:
@@ -190,7 +193,7 @@ class _Run:
             if seat.simulator != self.job.digest:
                 seat.load(self.job.packed, self.job.digest)
             else:
-                seat.give(self.queue.popleft())
+                seat.give(self.queue.popleft(), self.job.timeout)
         return bool(self.queue) or any(seat.task is not None for seat in self.staff)
 
     def _wait(self) -> list[_Seat]:
@@ -217,13 +220,15 @@ class _Run:
                 )
             return
         results: list[BatchResult] = answer
-        seconds = sum(result.seconds for result in results)
+        task, seat.task = seat.task, None
         if seat.warm:
-            self.known.pace.learn(results[0])
+            for result in results[:1]:
+                self.known.pace.learn(result)
         else:
             seat.warm = self.known.answered = True
-            self.known.first_call = min(_FIRST_CALL_SECONDS, 2.0 * seconds)
-        seat.task = None
+            self.known.first_call = min(_FIRST_CALL_SECONDS, 2.0 * (monotonic() - seat.began))
+        if task is not None and not results:
+            self._take_apart(task, -(-len(task.batch) // 2))
         yield from results
 
     def _bury(self, seat: _Seat) -> Iterator[BatchResult]:
@@ -258,7 +263,7 @@ class _Run:
             if len(task.batch) > 1:
                 self._take_apart(task)
             else:
-                yield lost(task.batch, f"timeout: no result within {self.job.timeout:g} s")
+                yield lost(task.batch, late_reason(self.job.timeout))
 
     def _limit_of(self, seat: _Seat) -> float | None:
         """When the seat's task is overdue; None for never."""
@@ -273,8 +278,8 @@ class _Run:
             limit = min(limit, self.job.timeout + 4.0 * rows * pace)
         return seat.began + limit + (0.0 if seat.warm else self.known.first_call)
 
-    def _take_apart(self, task: _Task) -> None:
-        self.queue.extendleft(reversed([_Task(row) for row in task.batch.rows()]))
+    def _take_apart(self, task: _Task, size: int = 1) -> None:
+        self.queue.extendleft(reversed([_Task(part) for part in task.batch.cut(size)]))
 
     def _remove(self, seat: _Seat, patience: float = 0.0) -> str:
         self.staff.remove(seat)

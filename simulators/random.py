@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random as python_random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,31 @@ import numpy as np
 import torch
 
 _INT63 = (1 << 63) - 1
+_END = 1 << 64
 
 
 def fresh_seed() -> int:
     """A seed from the operating system's entropy, to be recorded by whoever uses it."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) & _INT63
+
+
+def as_seed(seed: int) -> int:
+    """Return ``seed`` as an int, or say what is wrong with it."""
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise ValueError(f"`seed` must be a non-negative integer; got {seed!r}.")
+    return value
+
+
+def stream_seed(seed: int | None) -> int:
+    """The seed of a simulator's streams, below 2^64: the one given, or a fresh one."""
+    value = fresh_seed() if seed is None else as_seed(seed)
+    if value >= _END:
+        raise ValueError(f"`seed` must lie in [0, 2^64); got {value}.")
+    return value
 
 
 def child_seed(seed: int, *keys: int) -> int:
@@ -25,9 +46,7 @@ def child_seed(seed: int, *keys: int) -> int:
     >>> child_seed(0, 1) == child_seed(0, 1), child_seed(0, 1) == child_seed(0, 2)
     (True, False)
     """
-    if seed < 0:
-        raise ValueError(f"`seed` must be a non-negative integer; got {seed}.")
-    sequence = np.random.SeedSequence(entropy=seed, spawn_key=keys)
+    sequence = np.random.SeedSequence(entropy=as_seed(seed), spawn_key=keys)
     return int(sequence.generate_state(1, np.uint64)[0]) & _INT63
 
 

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 _ESS_FRACTION = 0.5
 _MIN_PARTICLES = 4_000
+_MIN_CHAINS = 100  # fewer tell too little of the covariance they move by
 _MAX_MOVES = 400
 _FORGOTTEN = 0.05
 _FINAL_SWEEPS = 3
@@ -82,13 +83,14 @@ def resampled_and_moved(
     """
     draws, log_weights = propose(generator, _MIN_PARTICLES)
     weights = _weights(np.where(np.isnan(log_weights), -np.inf, log_weights))
-    theta = draws[generator.choice(len(draws), size=num_samples, p=weights)]
+    count = max(num_samples, _MIN_CHAINS)
+    theta = draws[generator.choice(len(draws), size=count, p=weights)]
     everywhere = np.full(theta.shape[1], np.inf)
     target = _Target(log_density, -everywhere, everywhere)
     value = target(theta)
     for _ in range(_FINAL_SWEEPS):
         theta, value = _move(theta, value, 1.0, target, generator)
-    return theta
+    return theta[:num_samples]
 
 
 class _Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ from .cuts import Pace, cut_by_rows, cut_by_time
 from .engines import Engine, open_engine
 from .progress import Progress
 from .random import fresh_seed
-from .store import to_simulations
+from .store import identify, to_simulations
 from .store_writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50
@@ -46,6 +47,12 @@ def simulate(
     ``failures`` with the reason and its theta. A simulator may offer ``failure_reason(theta_row,
     x_row)`` to say why a row is not finite.
 
+    A store remembers its simulator: the name, the plain settings (fields of a dataclass but those
+    with ``compare=False``, arguments of a ``functools.partial``) and a digest of its own code.
+    Another name, other settings, or other code of a lambda or under that name in another module
+    are another simulator, which is refused. Other code alone may be a mended bug: the run goes on
+    with the rows it has, and warns.
+
     Args:
         simulator: callable theta (n, d) -> x (n, p); a task, or a plain batched function. For a
             function of one theta (d,) see :func:`simulators.from_function`.
@@ -54,7 +61,8 @@ def simulate(
         engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
             scheduler or its ``Client``, or an open engine
             (:func:`simulators.engines.open_engine`), which stays open.
-        timeout: seconds one simulation may take.
+        timeout: seconds one simulation may take; None or infinity for any time. A plain batched
+            function is timed by the batch: a slow row that quick ones make up for is kept.
         seed: seed of the noise; a fresh one is drawn and recorded when omitted.
         store: a folder in which every finished simulation is kept. A run that finds it there goes
             on where the last one ended; failures are kept too, and not tried again
@@ -64,20 +72,23 @@ def simulate(
             soon as that is beyond doubt.
 
     Raises:
-        ValueError: if ``theta`` is not (n, d), if the store holds other simulations, or if more
-            than ``max_failure_fraction`` of the simulations failed.
+        ValueError: if ``theta`` is not (n, d), if the store holds simulations of another theta,
+            seed or simulator, or if more than ``max_failure_fraction`` of the simulations failed.
+
+    Warns:
+        UserWarning: if the store holds simulations of other code of the same simulator.
     """
     rows = _as_rows(theta)
     if not 0.0 <= max_failure_fraction <= 1.0:
         raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
-    if seed is not None and not 0 <= seed < 1 << 64:
-        raise ValueError(f"`seed` must lie in [0, 2^64); got {seed}.")
+    seed = None if seed is None else _as_seed(seed)
+    timeout = None if timeout == math.inf else timeout
     seeded = as_seeded(simulator)
     with ExitStack() as resources:
         kept: list[BatchResult] = []
         archive: Store | None = None
         if store is not None:
-            archive = resources.enter_context(open_store(store, rows, seed))
+            archive = resources.enter_context(open_store(store, rows, seed, identify(seeded)))
             seed, kept = archive.seed, archive.kept
         seed = fresh_seed() if seed is None else seed
         judge = _Judge(len(rows), max_failure_fraction, store)
@@ -126,10 +137,16 @@ def _run(
 
 
 class _Judge:
-    """Counts failures, and stops a run whose share of them is beyond doubt above the limit."""
+    """Counts rows and failures, and stops a run whose share of failures is beyond doubt too large.
+
+    A row counts once, however often it comes: a plain batched function that goes on after an
+    interruption simulates whole batches again. As in the result, values count before a failure.
+    """
 
     def __init__(self, num_rows: int, limit: float, store: object) -> None:
         self.done = self.failed = 0
+        self._finished = np.zeros(num_rows, bool)
+        self._lost = np.zeros(num_rows, bool)
         self._num_rows, self._limit, self._store = num_rows, limit, store
         self._widths: dict[int, int] = {}
         self._failures = 0
@@ -141,10 +158,17 @@ class _Judge:
         Failures above ``limit`` times all rows are certain. Sooner, from 50 rows on, a share
         four standard errors above the limit is no accident of the rows that came first.
         """
-        if len(result.index):
+        new = result.index[~self._finished[result.index]]
+        if len(new):
             width = result.x.shape[1]
-            self._widths[width] = self._widths.get(width, 0) + len(result.index)
-        self._failures += len(result.failures)
+            self._widths[width] = self._widths.get(width, 0) + len(new)
+        self._finished[new] = True
+        self._failures -= int(self._lost[new].sum())
+        self._lost[new] = False
+        for failure in result.failures:
+            if not (self._finished[failure.index] or self._lost[failure.index]):
+                self._lost[failure.index] = True
+                self._failures += 1
         self._first = min(
             (f for f in (self._first, *result.failures[:1]) if f is not None),
             key=lambda failure: failure.index,
@@ -176,6 +200,18 @@ class _Judge:
             f"than the {self._limit:.0%} that `max_failure_fraction` allows.{example}"
             f"{hint if shape else ''}{kept if self._store is not None else ''}"
         )
+
+
+def _as_seed(seed: int) -> int:
+    try:
+        value = operator.index(seed)
+    except TypeError as error:
+        raise ValueError(
+            f"`seed` must be a whole number in [0, 2^64), or None for a fresh one; got {seed!r}."
+        ) from error
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"`seed` must lie in [0, 2^64); got {value}.")
+    return value
 
 
 def _as_rows(theta: Tensor) -> FloatArray:

@@ -1,6 +1,6 @@
 """A folder that keeps every finished simulation: append-only, whole after a kill at any moment.
 
-    STORE/manifest.json         format and version, seed, number of rows, fingerprint of theta
+    STORE/manifest.json         format, version, seed, number of rows, theta's fingerprint, simulator
     STORE/rows-00000042.npy     a structured array: row, theta (d,), x (p,)
     STORE/failed-00000043.npy   a structured array: row, theta (d,), reason
 
@@ -12,10 +12,16 @@ order of completion; readers put them in order of submission.
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
 import json
+import math
 import os
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
@@ -24,9 +30,22 @@ from numpy.typing import NDArray
 
 from .base import Failure, Simulations
 from .batches import BatchResult, FloatArray, join
+from .custom import CustomTask, FunctionSimulator
 from .disk import force_folder, hold_folder
 
 _FORMAT, _VERSION = "simulators store", 1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which simulator a store is of."""
+
+    name: str
+    module: str
+    settings: dict[str, Any]
+    """Plain values by name: fields of a dataclass, arguments of a partial."""
+    code: str
+    """Python's version, which the code of a function depends on, and a digest; or nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +56,8 @@ class Manifest:
     num_rows: int
     theta_dim: int
     theta_sha256: str
+    simulator: Identity | None = None
+    """None in a store of before simulators were remembered."""
     format: str = _FORMAT
     version: int = _VERSION
 
@@ -66,17 +87,19 @@ def load_store(path: str | os.PathLike[str]) -> Simulations:
 def forget_failures(path: str | os.PathLike[str]) -> int:
     """Remove the failures of a store, so that the next run tries them again; returns how many.
 
-    For failures that need not come again: the timeout was too short, memory too small.
+    For failures that need not come again: the timeout was too short, memory too small. Rows of
+    another number of values than most have are failures too.
     """
     folder = Path(path)
     read_manifest(folder)
     with hold_folder(folder):
-        files = sorted(folder.glob("failed-*.npy"))
-        num_failures = sum(len(_load(file)) for file in files)
-        for file in files:
-            file.unlink()
+        parts = {file: read_file(file)[0] for file in files_of(folder)}
+        result = join(list(parts.values()))
+        for file, part in parts.items():
+            if not len(part.index) or part.x.shape[1] != result.x.shape[1]:
+                file.unlink()
         force_folder(folder)
-    return num_failures
+    return len(result.failures)
 
 
 def to_simulations(result: BatchResult, theta: FloatArray, seed: int) -> Simulations:
@@ -97,6 +120,8 @@ def read_manifest(folder: Path) -> Manifest:
     """What the store in a folder is of, or what is wrong with it."""
     try:
         values = json.loads((folder / "manifest.json").read_text())
+        if not isinstance(values, dict):
+            raise ValueError("it is not a JSON object")
     except FileNotFoundError as error:
         raise ValueError(f"`store`: {folder} holds no store: it has no manifest.json.") from error
     except ValueError as error:
@@ -106,7 +131,16 @@ def read_manifest(folder: Path) -> Manifest:
             f"`store`: {folder} has format {values.get('format')!r} version "
             f"{values.get('version')!r}; this version of the package reads {_FORMAT!r} {_VERSION}."
         )
-    return Manifest(**{name: values[name] for name in Manifest.__dataclass_fields__})
+    try:
+        known = {f.name: values[f.name] for f in fields(Manifest) if f.name != "simulator"}
+        simulator = values.get("simulator")
+        if simulator is not None:
+            simulator = Identity(**{f.name: simulator[f.name] for f in fields(Identity)})
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"`store`: {folder / 'manifest.json'} is damaged: it lacks {error}."
+        ) from error
+    return Manifest(**known, simulator=simulator)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -145,3 +179,86 @@ def read_file(file: Path) -> tuple[BatchResult, FloatArray]:
 def _rows_of(part: BatchResult) -> NDArray[np.int64]:
     """The submitted rows of a file, in its order."""
     return part.index if len(part.index) else np.array([f.index for f in part.failures], np.int64)
+
+
+def identify(simulator: Any) -> Identity:
+    """What a store remembers of a simulator; a task of a user's function is that function."""
+    if isinstance(simulator, CustomTask):
+        return identify(simulator.simulator)
+    if isinstance(simulator, FunctionSimulator):
+        inner = identify(simulator.function)
+        return replace(inner, settings={"batched": simulator.batched} | inner.settings)
+    if isinstance(simulator, functools.partial):
+        inner = identify(simulator.func)
+        given = _plain_values(dict(enumerate(simulator.args)) | simulator.keywords)
+        return replace(inner, settings=inner.settings | given)
+    named = simulator if hasattr(simulator, "__qualname__") else type(simulator)
+    owner = getattr(simulator, "__self__", simulator)  # of a bound method
+    return Identity(named.__qualname__, named.__module__, _settings(owner), _code(simulator))
+
+
+def _settings(owner: Any) -> dict[str, Any]:
+    if not is_dataclass(owner) or isinstance(owner, type):
+        return {}
+    return _plain_values({f.name: getattr(owner, f.name) for f in fields(owner) if f.compare})
+
+
+def _plain_values(values: dict[Any, Any]) -> dict[str, Any]:
+    plain = {str(name): _plain(value) for name, value in values.items()}
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON gives it back; None where it is not one of the plain ones."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _settings(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    return value if isinstance(value, bool | int | str) else None
+
+
+def _code(simulator: Any) -> str:
+    """A digest of a function's instructions and of the plain values it carries with it.
+
+    Comments, docstrings, line numbers, and the code of the functions it calls do not count.
+    """
+    carried: list[Any] = []
+    function = inspect.unwrap(simulator)
+    if not hasattr(function, "__qualname__"):  # an object that can be called
+        if not is_dataclass(function):
+            values = getattr(function, "__dict__", {})
+            carried.append(_plain_values({k: v for k, v in values.items() if k[0] != "_"}))
+        function = inspect.unwrap(type(function).__call__)
+    function = getattr(function, "py_func", function)  # behind numba's compiler
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    carried.append(_plain(function.__defaults__ or ()))
+    carried.append(_plain_values(function.__kwdefaults__ or {}))
+    carried.append(_plain([_content(cell) for cell in function.__closure__ or ()]))
+    digest = hashlib.sha256(f"{_instructions(code)} {carried}".encode()).hexdigest()
+    return f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _instructions(code: CodeType) -> str:
+    constants = code.co_consts
+    if constants and isinstance(constants[0], str):  # where a docstring stands
+        constants = constants[1:]
+    texts = [
+        _instructions(c) if isinstance(c, CodeType)
+        else str(sorted(map(repr, c))) if isinstance(c, frozenset)  # in no order of their own
+        else repr(c)
+        for c in constants
+    ]  # fmt: skip
+    return f"{code.co_code.hex()} {code.co_names} {texts}"

@@ -13,6 +13,8 @@ import json
 import math
 import os
 import threading
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -24,23 +26,33 @@ from numpy.typing import NDArray
 from .batches import BatchResult, FloatArray
 from .disk import hold_folder, whole_file
 from .random import fresh_seed
-from .store import Manifest, files_of, read_file, read_manifest
+from .store import Identity, Manifest, files_of, read_file, read_manifest
 
 _EARLY_SHARE, _GAP_SECONDS, _LATE_SHARE = 1e-2, 0.5, 1e-3
 _MAX_WAITING_BYTES = 64_000_000
 
 
-def open_store(path: str | os.PathLike[str], theta: FloatArray, seed: int | None) -> Store:
+def open_store(
+    path: str | os.PathLike[str],
+    theta: FloatArray,
+    seed: int | None,
+    simulator: Identity | None = None,
+) -> Store:
     """Open a store to write the simulations of ``theta`` (n, d), or to go on with them.
 
     Args:
         path: the folder; made when it does not exist.
         theta: the parameters, the same as before where the folder holds a store.
         seed: seed of the noise; that of the store, or a fresh one, when omitted.
+        simulator: what is simulated, by :func:`simulators.store.identify`; not compared when
+            omitted, nor in a store that was begun without.
 
     Raises:
-        ValueError: if the folder holds something else, or simulations of another theta or seed,
-            or if another run is writing to it.
+        ValueError: if the folder holds something else, or simulations of another theta, seed or
+            simulator, or if another run is writing to it.
+
+    Warns:
+        UserWarning: if it holds simulations of other code of the same simulator.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -49,7 +61,7 @@ def open_store(path: str | os.PathLike[str], theta: FloatArray, seed: int | None
     _refuse_foreign(folder)
     lock = hold_folder(folder)
     try:
-        seed = _agree(folder, theta, seed)
+        seed = _agree(folder, theta, seed, simulator)
         for remains in folder.glob("*.partial"):
             remains.unlink()
         return Store(folder, seed, theta, lock)
@@ -182,14 +194,14 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _agree(folder: Path, theta: FloatArray, seed: int | None) -> int:
-    """The seed of the store, once it is certain that it is of ``theta`` and ``seed``."""
+def _agree(folder: Path, theta: FloatArray, seed: int | None, simulator: Identity | None) -> int:
+    """The seed of the store, once it is certain that it is of what is to be simulated."""
     fingerprint = hashlib.sha256(np.ascontiguousarray(theta, "<f4").tobytes()).hexdigest()
     if not (folder / "manifest.json").exists():
         seed = fresh_seed() if seed is None else seed
-        manifest = Manifest(seed, theta.shape[0], theta.shape[1], fingerprint)
+        manifest = Manifest(seed, theta.shape[0], theta.shape[1], fingerprint, simulator)
         with whole_file(folder / "manifest.json") as file:
-            file.write(json.dumps(vars(manifest), indent=2).encode() + b"\n")
+            file.write(json.dumps(asdict(manifest), indent=2).encode() + b"\n")
         return seed
     found = read_manifest(folder)
     if (found.num_rows, found.theta_dim) != theta.shape or found.theta_sha256 != fingerprint:
@@ -204,4 +216,32 @@ def _agree(folder: Path, theta: FloatArray, seed: int | None) -> int:
             f"`store`: {folder} was begun with seed {found.seed}; got seed {seed}. Give that seed "
             "or none to go on with it, or another folder."
         )
+    if found.simulator is not None and simulator is not None:
+        _compare(folder, found.simulator, simulator)
     return found.seed
+
+
+def _compare(folder: Path, found: Identity, given: Identity) -> None:
+    """Refuse another simulator, and warn of another state of the same one."""
+    then, now = found.code.split(" ")[0], given.code.split(" ")[0]  # the versions of Python
+    changed = then == now and found.code != given.code
+    elsewhere = found.module != given.module and "__main__" not in (found.module, given.module)
+    nameless = given.name.endswith("<lambda>")
+    same = (found.name, found.settings) == (given.name, given.settings)
+    if not same or (changed and (elsewhere or nameless)):
+        raise ValueError(
+            f"`store`: {folder} holds simulations of another `simulator`, {_named(found)}; got "
+            f"{_named(given)}{' with other code' if same else ''}. Give that one, or another "
+            "folder; if its rows are the same, delete `simulator` from the folder's manifest.json."
+        )
+    if changed:
+        warnings.warn(
+            f"`store`: {folder} was begun with other code of {_named(given)}. The rows it holds "
+            "are kept; if the change alters them, give another folder.",
+            stacklevel=5,
+        )
+
+
+def _named(simulator: Identity) -> str:
+    settings = ", ".join(f"{name}={value!r}" for name, value in simulator.settings.items())
+    return f"{simulator.module}.{simulator.name}({settings})"

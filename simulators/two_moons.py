@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
-from .base import as_observation, as_rows
-from .random import child_seed, fresh_seed
+from .base import as_draws, as_observation, as_rows
+from .random import child_seed, stream_seed
 
 _BOUND = 1.0
 _RADIUS, _WIDTH, _OFFSET = 0.1, 0.01, 0.25
@@ -72,7 +72,7 @@ class TwoMoons:
         from .streams import row_normals, row_uniforms
 
         rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = fresh_seed() if seed is None else seed
+        seed = stream_seed(seed)
         noise = row_normals(child_seed(seed, 0), len(rows), 1, first_row)[:, 0]
         turn = row_uniforms(child_seed(seed, 1), len(rows), 1, first_row)[:, 0]
         shift = _ROOT * np.stack([-np.abs(rows.sum(axis=1)), rows[:, 1] - rows[:, 0]], axis=1)
@@ -102,6 +102,7 @@ class TwoMoons:
         from .partition import sample_box
 
         x_o = as_observation(x_o, self.x_dim)
+        num_samples, seed = as_draws(num_samples, seed)
         x = x_o.double().numpy()
         generator = np.random.default_rng(child_seed(seed, 0))
         kept = [_solve(x, _BATCH, generator)]

@@ -23,7 +23,7 @@ from multiprocessing import spawn
 from typing import Any
 
 from .base import SeededSimulator
-from .batches import Batch, simulate_batch
+from .batches import Batch, BatchResult, simulate_batch
 
 _STARTING = threading.RLock()
 
@@ -60,8 +60,11 @@ class Worker:
             self.process.start()
         theirs.close()
 
-    def send(self, message: bytes | Batch) -> None:
-        """Send a packed simulator or a batch; one that has died is found out on receiving."""
+    def send(self, message: bytes | tuple[Batch, float | None]) -> None:
+        """Send a packed simulator, or a batch with the seconds that a row of it may take.
+
+        A worker that has died is found out on receiving.
+        """
         with suppress(OSError):
             self.connection.send(message)
 
@@ -106,14 +109,26 @@ def serve(connection: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     simulator: Any = None
+    warm = False
     with suppress(EOFError, OSError):
         while True:
             message = connection.recv()
             if isinstance(message, bytes):
                 simulator, trouble = _unpack(message)
+                warm = False
                 connection.send(trouble)
-            else:
-                connection.send(simulate_batch(simulator, message))
+                continue
+            results = simulate_batch(simulator, *message)
+            if not warm and _late(results):  # in their first call simulators compile
+                results = simulate_batch(simulator, *message)
+            warm = True
+            connection.send(results)
+
+
+def _late(results: list[BatchResult]) -> bool:
+    """Whether a row, or a batch that is to be cut, took longer than a row may."""
+    reasons = [failure.reason for result in results for failure in result.failures]
+    return not results or any(reason.startswith("timeout") for reason in reasons)
 
 
 def _unpack(packed: bytes) -> tuple[Any, str]:

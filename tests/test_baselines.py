@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from abi import baselines, metrics
 from abi.baselines import posterior_estimation
 from abi.baselines.data_distance import DataDistance
+from abi.layout import Layout
 from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
 from abi.generators.wgan import WGANSettings
@@ -303,7 +304,7 @@ def test_data_sets_are_compared_as_laws_of_their_items() -> None:
 def test_the_distance_between_data_sets_is_that_of_optimal_transport(order: int) -> None:
     task = MultimodalGaussian()
     x = task(sample_prior(task.prior, 6, 0), 0)
-    found = DataDistance(2, float(order))(x[:1], x[1:])
+    found = DataDistance(Layout(2), float(order))(x[:1], x[1:])
     target = x[0].reshape(4, 2)
     expected = [metrics.wasserstein(row.reshape(4, 2), target, order=order) for row in x[1:]]
     assert found.tolist() == pytest.approx(expected, rel=1e-4)

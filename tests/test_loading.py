@@ -16,9 +16,9 @@ from abi.cli.loading import load_array
     ("text", "values"),
     [
         ("a,b\n1,2\n3,4\n", [[1, 2], [3, 4]]),
-        ("# made by hand\n\na,b\n1,2\n", [1, 2]),
+        ("# made by hand\n\na,b\n1,2\n", [[1, 2]]),
         ("\ufeff1.0,2.0\n3.0,4.0\n", [[1, 2], [3, 4]]),
-        ("\ufeffa,b\n3.0,4.0\n", [3, 4]),
+        ("\ufeffa,b\n3.0,4.0\n", [[3, 4]]),
     ],
 )
 def test_numbers_and_a_line_of_names_are_read(

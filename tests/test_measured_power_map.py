@@ -14,6 +14,7 @@ from validation.perturbations import FAILURES
 PAPER = Path(__file__).parents[1] / "examples/paper"
 sys.path.insert(0, str(PAPER))
 
+import power_map  # noqa: E402
 from power_map_results import draw, markdown  # noqa: E402
 
 
@@ -49,3 +50,28 @@ def test_the_map_is_drawn(values: dict[str, object], tmp_path: Path) -> None:
 
 def test_the_report_takes_the_measured_map(values: dict[str, object]) -> None:
     check_power_map(values)
+
+
+def test_one_column_measured_again_leaves_the_others(
+    values: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, folder = tmp_path / "map.json", tmp_path / "cells"
+    result.write_text(json.dumps(values))
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps({"method": "sbc", "seconds": 3.0}))
+    new = {"strength": None, "seconds": 0.5, "rejected": {}, "errors": []}
+    monkeypatch.setattr(power_map, "RESULT", result)
+    monkeypatch.setattr(power_map, "smallest_seen", lambda *_: new)
+    monkeypatch.setattr(power_map.torch, "set_num_threads", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["power_map.py", str(folder), "sbc"])
+    power_map.main()
+    found = json.loads(result.read_text())
+    assert found["tests"] == values["tests"]
+    assert found["cpu_seconds"] == values["cpu_seconds"] + 3
+    for failure, row in values["cells"].items():
+        assert found["cells"][failure] == row | {"sbc": new}
+    # Columns of other settings do not stay.
+    result.write_text(json.dumps(found | {"settings": found["settings"] | {"colt": "other"}}))
+    power_map.main()
+    left = [test for test in values["tests"] if test != "colt"]
+    assert json.loads(result.read_text())["tests"] == left

@@ -60,7 +60,8 @@ def test_the_level_is_kept_and_power_grows_with_strength(study: PowerStudy) -> N
 
 def test_the_smallest_strength_seen_is_named(study: PowerStudy) -> None:
     assert study.smallest_strength("sbc") == 3.0
-    assert study.smallest_strength("sbc", power=1.1) is None
+    with pytest.raises(ValueError, match=r"`power` must lie in \[0, 1\]; got 80"):
+        study.smallest_strength("sbc", power=80)
     with pytest.raises(ValueError, match=r"'colt' at 3"):
         study.rate("colt", 3.0)
 
@@ -245,7 +246,10 @@ def test_the_command_line_shows_what_is_kept_and_begins_nothing_without_time(
     assert "`--minutes`: 0 left time for nothing" in str(early.exception)
     some = CliRunner().invoke(app, [*words, "--part", "covariance,flat", "--strength", "0.6"])
     kept = CliRunner().invoke(app, [*words, "--minutes", "0"])
-    assert json.loads(kept.stdout)["parts"] == json.loads(some.stdout)["parts"]
+    (one,), (all_of_it,) = (json.loads(run.stdout)["parts"] for run in (some, kept))
+    assert all_of_it["rates"] == one["rates"]
+    assert one["cells"] == {"asked": 1, "worked": 1}
+    assert all_of_it["cells"] == {"asked": 3, "worked": 1}
 
 
 def test_the_command_line_works_some_strengths_alone(tmp_path: Path) -> None:

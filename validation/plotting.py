@@ -54,7 +54,10 @@ def save_plot(result: ValidationResult, path: Path) -> Path:
 
 
 def save_local_plots(results: Iterable[ValidationResult], x: Tensor, folder: Path) -> list[Path]:
-    """Write L-C2ST's coloured pair plot and CoLT's localisation at x (p,), where there are any."""
+    """Write L-C2ST's coloured pair plot and CoLT's localisation at x (p,), where there are any.
+
+    The second is left out where the posterior cannot be sampled at x.
+    """
     from matplotlib.figure import Figure
 
     paths = []
@@ -63,8 +66,12 @@ def save_local_plots(results: Iterable[ValidationResult], x: Tensor, folder: Pat
             paths.append(folder / f"{result.method}_pairs.png")
             plot_pairs(result).savefig(paths[-1], dpi=150)
         if "localize" in result.details:
+            try:
+                found = result.details["localize"](x)
+            except (ValueError, NotImplementedError):  # stored samples know their own x only
+                continue
             figure = Figure(figsize=(5, 4), layout="constrained")
-            plot_localization(result.details["localize"](x), figure.add_subplot())
+            plot_localization(found, figure.add_subplot())
             paths.append(folder / f"{result.method}_localization.png")
             figure.savefig(paths[-1], dpi=150)
     return paths
@@ -209,9 +216,9 @@ def _pair_grid(
             else:
                 ax.set_axis_off()
             if i == d - 1:
-                ax.set_xlabel(names[j])
+                ax.set_xlabel(names[j], parse_math=False)  # a parameter may be called $x$
             if j == 0:
-                ax.set_ylabel(names[i])
+                ax.set_ylabel(names[i], parse_math=False)
     if points is not None:
         figure.colorbar(points, ax=grid, label=label)
     return figure

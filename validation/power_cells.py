@@ -13,7 +13,7 @@ from simulators.records import read_record, record_path, write_record
 from .perturbations import Failure
 from .seeds import part_seed
 from .threads import one_thread
-from .trials import Trial, described
+from .trials import Trial
 
 _KIND, _VERSION = "power_cell", 3
 
@@ -56,7 +56,9 @@ def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | No
             task = failure.at(cell.strength)
             seed = part_seed(cell.seed, cell.seed_index)
             p_values = tuple(trial.p_values(task, cell.num_pairs, cell.repetitions, seed))
+            _check_p_values(p_values)
     except Exception as raised:  # whatever a test raises, the other cells go on
+        p_values = ()
         error = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
     seconds = round(time.process_time() - start, 3)
     values = asdict(cell) | {"p_values": p_values, "seconds": seconds, "error": error}
@@ -69,17 +71,25 @@ def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | No
 def asked_cell(
     failure: Failure,
     name: str,
-    trial: Trial,
+    settings: str,
     strength: float,
     seed_index: int,
     sizes: tuple[int, int, int],
 ) -> PowerCell:
-    """A cell that is yet to be worked; ``sizes``: num_pairs, repetitions and the study's seed."""
+    """A cell that is yet to be worked.
+
+    Args:
+        failure: what it is of.
+        name: of the test.
+        settings: of the test, in words.
+        strength: of the failure.
+        seed_index: which of the study's seeds.
+        sizes: num_pairs, repetitions and the study's seed.
+    """
     num_pairs, repetitions, seed = sizes
     return PowerCell(
-        failure.name, name, float(strength), seed, seed_index, num_pairs, repetitions,
-        described(trial),
-    )  # fmt: skip
+        failure.name, name, float(strength), seed, seed_index, num_pairs, repetitions, settings
+    )
 
 
 def stored_cell(asked: PowerCell, folder: Path | None) -> PowerCell | None:
@@ -92,7 +102,8 @@ def stored_cell(asked: PowerCell, folder: Path | None) -> PowerCell | None:
         return None
     try:
         kept = PowerCell(**values | {"p_values": tuple(values["p_values"])})
-    except (KeyError, TypeError):
+        _check_p_values(kept.p_values)
+    except (KeyError, TypeError, ValueError):
         return None
     finished = kept.error is None and len(kept.p_values) == kept.repetitions
     return kept if finished and _request(kept) == _request(asked) else None
@@ -102,6 +113,13 @@ def cell_path(cell: PowerCell, folder: Path) -> Path:
     """Where the cell is kept: readable, and different for different settings."""
     words = f"{cell.failure}--{cell.method}--{cell.strength:g}--{cell.seed_index}"
     return record_path(folder, words, json.dumps(_request(cell)))
+
+
+def _check_p_values(p_values: tuple[float, ...]) -> None:
+    """NaN would count as not rejected."""
+    for r, p in enumerate(p_values):
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"the p-value of repetition {r} must lie in [0, 1]; got {p}.")
 
 
 def _request(cell: PowerCell) -> dict[str, Any]:

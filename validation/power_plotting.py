@@ -24,9 +24,9 @@ def plot_power(
         ax: new axes when omitted.
         alpha: level of the tests, in (0, 1).
         order: tests by whose places colours and markers are given, so that several pictures agree
-            about them; those of the study when omitted.
+            about them; those of the study that it leaves out follow.
     """
-    places = list(order or study.methods)
+    places = list(dict.fromkeys([*(order or ()), *study.methods]))
     if ax is None:
         from matplotlib.figure import Figure
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ import numpy as np
 from .perturbations import Failure, find_failure
 from .posteriors import progress_bar
 from .power_cells import PowerCell, asked_cell, stored_cell, work_cell
-from .trials import Trial, as_trial
+from .trials import Trial, named_trials, settings_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,6 +69,7 @@ class PowerStudy:
         Raises:
             ValueError: if the study has no such test or no such strength.
         """
+        _check_alpha(alpha)
         cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
         known = cells or (method in self.methods and float(strength) in self.strengths)
         if not known:
@@ -87,18 +90,27 @@ class PowerStudy:
 
     def rates(self, alpha: float = 0.05) -> list[PowerRate]:
         """Every test at every strength."""
+        _check_alpha(alpha)
         pairs = dict.fromkeys((cell.method, cell.strength) for cell in self.cells)
         return [self.rate(method, strength, alpha) for method, strength in pairs]
 
     def smallest_strength(
         self, method: str, power: float = 0.8, alpha: float = 0.05
     ) -> float | None:
-        """The smallest strength above 0 whose observed power is ``power`` or more; None if none."""
-        for strength in self.strengths:
-            rate = self.rate(method, strength, alpha).rate if strength > 0 else None
-            if rate is not None and rate >= power:
-                return strength
-        return None
+        """The smallest strength above 0 whose observed power is ``power`` or more; None if none.
+
+        Raises:
+            ValueError: if the study has no such test, or every cell of it above 0 had an error.
+        """
+        if not 0.0 <= power <= 1.0:
+            raise ValueError(f"`power` must lie in [0, 1]; got {power}.")
+        rates = [self.rate(method, strength, alpha) for strength in self.strengths]
+        wrong = [rate for rate in rates if rate.strength > 0]
+        errors = [error for rate in wrong for error in rate.errors]
+        if errors and all(rate.rate is None for rate in wrong):
+            raise ValueError(f"`method`: {method!r} had an error in every cell: {errors[0]}")
+        seen = [rate.strength for rate in wrong if rate.rate is not None and rate.rate >= power]
+        return min(seen, default=None)
 
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
         """Rates and settings, JSON's types only."""
@@ -162,7 +174,8 @@ def power(
         seed: of everything.
         workers: processes.
         folder: where cells are kept and found again, by their settings (a function of yours by its
-            module and name); nowhere when omitted.
+            module and name, a failure of yours by its name alone, which must change with its
+            settings); nowhere when omitted.
         minutes: begin no cell after so many; a later call with the same ``folder`` goes on. The
             study is of the cells that there are: with 0, of those kept. No limit when omitted.
         progress: whether to show a bar with the time left.
@@ -170,25 +183,29 @@ def power(
     Returns:
         A :class:`PowerStudy`; the same for any number of workers, interrupted or not.
 
+    Raises:
+        TypeError: if something in ``methods`` is no test.
+        ValueError: if another argument is not as described, or if a test whose cells are to be kept
+            has settings that cannot be read.
+
     >>> study = power("sbc", "covariance", [0.0, 3.0], repetitions=20)
     >>> study.rate("sbc", 3.0).rate
     1.0
     """
-    if min(num_pairs, repetitions, num_seeds, workers) < 1:
-        raise ValueError(
-            "`num_pairs`, `repetitions`, `num_seeds` and `workers` must be at least 1; got "
-            f"{num_pairs}, {repetitions}, {num_seeds} and {workers}."
-        )
+    num_pairs, repetitions = _whole("num_pairs", num_pairs), _whole("repetitions", repetitions)
+    num_seeds, workers = _whole("num_seeds", num_seeds), _whole("workers", workers)
+    seed = _whole("seed", seed, least=0)
+    if minutes is not None and not minutes >= 0:
+        raise ValueError(f"`minutes` must be 0 or more, or None; got {minutes}.")
     wrong = find_failure(failure)
-    strengths = wrong.strengths if strengths is None else tuple(map(float, strengths))
-    if not strengths or min(strengths) < 0:
-        raise ValueError(f"`strengths` must be some numbers of 0 or more; got {strengths}.")
-    trials = _trials(methods)
+    places = _checked_strengths(wrong.strengths if strengths is None else strengths)
+    trials = named_trials(methods)
+    settings = settings_of(trials, kept=folder is not None)
     sizes = (num_pairs, repetitions, seed)
     asked = [
-        asked_cell(wrong, name, trial, strength, index, sizes)
-        for name, trial in trials.items()
-        for strength in dict.fromkeys(strengths)
+        asked_cell(wrong, name, settings[name], strength, index, sizes)
+        for name in trials
+        for strength in dict.fromkeys(places)
         for index in range(num_seeds)
     ]
     place = None if folder is None else Path(folder)
@@ -220,25 +237,32 @@ def clopper_pearson(
     return low, high
 
 
-def _trials(methods: Any) -> dict[str, Trial]:
-    """Tests by name: those of a mapping, else each test's own."""
-    if not isinstance(methods, Mapping):
-        alone = isinstance(methods, str | Trial) or callable(methods)
-        tests = [methods] if alone else list(methods)
-        named = {_name_of(test): test for test in tests}
-        if len(named) < len({id(test) for test in tests}):
-            raise ValueError(
-                "`methods` holds two tests of one name; give a mapping from names of yours."
-            )
-        methods = named
-    if not methods:
-        raise ValueError("`methods` must name at least one test.")
-    return {name: as_trial(test) for name, test in methods.items()}
+def _whole(argument: str, value: Any, least: int = 1) -> int:
+    """A Python int, for numpy's are not JSON's."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"`{argument}` must be a whole number of at least {least}; got {value!r}.")
+    return number
 
 
-def _name_of(test: Any) -> str:
-    test = getattr(test, "method", test)  # of a WholeTest
-    return test if isinstance(test, str) else getattr(test, "__name__", type(test).__name__)
+def _checked_strengths(strengths: Any) -> tuple[float, ...]:
+    try:
+        values = tuple(float(strength) for strength in strengths)
+    except (TypeError, ValueError):
+        values = ()
+    if not values or not all(0 <= value < math.inf for value in values):
+        raise ValueError(
+            f"`strengths` must be a list of finite numbers of 0 or more; got {strengths!r}."
+        )
+    return values
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
 
 
 def _worked(

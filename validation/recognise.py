@@ -7,7 +7,6 @@ the user has not imported already.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from .arviz_draws import is_arviz
-from .flow_bases import sbi_to_base, zuko_to_base
+from .flow_bases import zuko_to_base
 from .posteriors import BatchedPosterior, Posterior
+from .sbi_posteriors import from_sbi
+from .signatures import arguments, comes_from, num_required, seeded
 from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_fits, stored_posterior
 
 
@@ -36,6 +37,7 @@ def as_posterior(
     ``obj``                                      how it is sampled
     ============================================ ==================================================
     sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``
+    sbi ensemble                                 so each component, mixed by its weights
     sbi conditional density estimator            ``sample((K,), x)``
     zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
     torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
@@ -73,13 +75,13 @@ def as_posterior(
         return stored
     if _is_posterior(obj):
         return obj  # type: ignore[no-any-return]
-    known = _from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
+    known = from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
     if known is not None:
         return known
-    if hasattr(obj, "sample") and _arguments(obj.sample)[:2] == ["num_samples", "x"]:
-        density, draw = getattr(obj, "log_prob", None), _seeded(obj.sample)
+    if hasattr(obj, "sample") and arguments(obj.sample)[:2] == ["num_samples", "x"]:
+        density, draw = getattr(obj, "log_prob", None), seeded(obj.sample)
         return BatchedPosterior(draw, type(obj).__name__, density, None, batch_size, progress)
-    if hasattr(obj, "sample") and "x" in _arguments(obj.sample):
+    if hasattr(obj, "sample") and "x" in arguments(obj.sample):
         draw = _one_at_a_time(obj)
         return BatchedPosterior(draw, type(obj).__name__, batch_size=batch_size, progress=progress)
     if callable(obj):
@@ -115,62 +117,18 @@ def _pre_drawn(
 
 def _is_posterior(obj: Any) -> bool:
     """Whether ``sample`` takes (num_samples, x, seed), by place, as our protocol says."""
-    if not hasattr(obj, "sample") or _arguments(obj.sample)[:3] != ["num_samples", "x", "seed"]:
+    if not hasattr(obj, "sample") or arguments(obj.sample)[:3] != ["num_samples", "x", "seed"]:
         return False
     seed = inspect.signature(obj.sample).parameters["seed"]
     return seed.kind is not inspect.Parameter.KEYWORD_ONLY
 
 
-def _from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
-    if not _comes_from(obj, "sbi"):
-        return None
-    name = f"sbi {type(obj).__name__}"
-    if hasattr(obj, "sample_batched"):
-        keywords = _quiet(obj.sample_batched)
-        estimator = getattr(obj, "posterior_estimator", None)
-        return BatchedPosterior(
-            lambda num, x: _sbi_draws(obj, num, x, keywords),
-            name,
-            _sbi_log_prob(obj),
-            sbi_to_base(estimator),
-            batch_size,
-            progress,
-        )
-    if hasattr(obj, "condition_shape"):
-        return BatchedPosterior(
-            lambda num, x: obj.sample((num,), x.reshape(-1, *obj.condition_shape)),
-            name,
-            lambda theta, x: obj.log_prob(theta, x.reshape(-1, *obj.condition_shape)),
-            sbi_to_base(obj),
-            batch_size,
-            progress,
-        )
-    return None
-
-
-def _sbi_draws(posterior: Any, num_samples: int, x: Tensor, keywords: dict[str, Any]) -> Any:
-    """Draws of an sbi posterior, without its note on how it cuts many x into batches."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Capping max_sampling_batch_size")
-        return posterior.sample_batched((num_samples,), x, **keywords)
-
-
-def _sbi_log_prob(posterior: Any) -> Callable[[Tensor, Tensor], Any] | None:
-    """The density of a direct posterior; other kinds of sbi know theirs up to slow constants."""
-    if not hasattr(posterior, "log_prob_batched") or not hasattr(posterior, "posterior_estimator"):
-        return None
-    # Without the leakage correction: a constant for each x, and ranks at one x do not see it.
-    if "norm_posterior" not in _arguments(posterior.log_prob_batched):
-        return None
-    return lambda theta, x: posterior.log_prob_batched(theta, x, norm_posterior=False)
-
-
 def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
-    if _comes_from(obj, "lampe") and hasattr(obj, "flow"):
+    if comes_from(obj, "lampe") and hasattr(obj, "flow"):
         # A zuko flow in NPE; a method x -> distribution in FMPE.
         flow = _from_flow(obj.flow, batch_size, progress)
         return flow or _from_callable(obj.flow, None, batch_size, progress)
-    if not _comes_from(obj, "zuko"):
+    if not comes_from(obj, "zuko"):
         return None
     return BatchedPosterior(
         lambda num, x: obj(x).sample((num,)),
@@ -187,7 +145,7 @@ def _from_callable(
 ) -> BatchedPosterior:
     """Tell ``x -> distribution`` from ``(num_samples, x) -> samples`` by the required arguments."""
     target = function.forward if isinstance(function, nn.Module) else function
-    required = _required(target)
+    required = num_required(target)
     name = getattr(function, "__name__", type(function).__name__)
     if required == 1:
         return BatchedPosterior(
@@ -202,7 +160,7 @@ def _from_callable(
             f"`q` ({name}) must take x and return a distribution, or take (num_samples, x) and "
             f"return samples; it requires {required} arguments."
         )
-    swap, draw = layout == "observations_first", _seeded(function, target)
+    swap, draw = layout == "observations_first", seeded(function, target)
     return BatchedPosterior(
         lambda num, x: _swapped(draw(num, x)) if swap else draw(num, x),
         name,
@@ -235,23 +193,13 @@ def _log_prob(distribution: Any, theta: Tensor) -> Tensor:
 
 
 def _one_at_a_time(posterior: Any) -> Callable[[int, Tensor], Tensor]:
-    sample = _seeded(posterior.sample)
+    sample = seeded(posterior.sample)
 
     def draw(num_samples: int, x: Tensor) -> Tensor:
         rows = [torch.as_tensor(sample((num_samples,), x=x_o)) for x_o in x]
         return torch.stack(rows, dim=1)
 
     return draw
-
-
-def _seeded(function: Callable[..., Any], target: Any = None) -> Callable[..., Any]:
-    """A function with a ``seed`` is given one of the global stream, which stands at the test's.
-
-    Its default would repeat the same noise in every batch and for every seed of a test.
-    """
-    if "seed" not in _arguments(target or function):
-        return function
-    return lambda *values, **named: function(*values, **named, seed=int(torch.randint(1 << 31, ())))
 
 
 def _swapped(samples: Any) -> Tensor:
@@ -269,28 +217,3 @@ def _check_width(stored: StoredSamples | WeightedSamples, theta: Any) -> None:
             f"`theta` must pair with the pre-drawn samples, shape "
             f"{(samples.shape[1], samples.shape[2])}; got {shape}."
         )
-
-
-def _comes_from(obj: Any, package: str) -> bool:
-    return any(cls.__module__.split(".")[0] == package for cls in type(obj).__mro__)
-
-
-def _quiet(function: Callable[..., Any]) -> dict[str, Any]:
-    return {"show_progress_bars": False} if "show_progress_bars" in _arguments(function) else {}
-
-
-def _arguments(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
-def _required(function: Callable[..., Any]) -> int:
-    """Positional arguments without a default."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 0
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in parameters)

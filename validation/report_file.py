@@ -19,7 +19,7 @@ FORMAT_VERSION = 1
 _NUMBER = int | float
 _ENTRIES: Mapping[str, Any] = {
     "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
-    "skipped": dict, "asked": dict,
+    "skipped": dict, "asked": dict, "versions": dict,
 }  # fmt: skip
 _OF_A_TEST: Mapping[str, Any] = {
     "method": str, "statistic": _NUMBER, "p_value": _NUMBER, "p_value_adjusted": _NUMBER,
@@ -91,9 +91,25 @@ def load_report(path: str | Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
         )
     _check(data, _ENTRIES, f"`path`: {path}")
+    if not data["results"]:
+        raise ValueError(f"`path`: {path} is damaged: it holds the result of no test.")
     for place, row in enumerate(data["results"]):
         _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
+    _check_names(data, f"`path`: {path}")
     return data
+
+
+def _check_names(data: Mapping[str, Any], where: str) -> None:
+    """Refuse names that are not one a parameter."""
+    names, width = data.get("parameter_names"), data["asked"].get("theta_dim")
+    if names is None:
+        return
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{where} is damaged: `parameter_names` must be a list of names.")
+    if width is not None and len(names) != width:
+        raise ValueError(
+            f"{where} is damaged: `parameter_names` names {len(names)} of {width} parameters."
+        )
 
 
 def _check(found: Any, entries: Mapping[str, Any], where: str) -> None:

@@ -7,9 +7,10 @@ user who has one set of pairs trains and tests on parts of it: that is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -28,6 +29,9 @@ from .two_sample import verdict_p_value
 from .uniformity import floor_p, ks_uniform
 from .weak import weakened
 
+Kind = Literal["uniform", "multiple", "c2st", "c2st_normal"]
+"""What :class:`ScoreTest` does with scores."""
+
 
 @dataclass(frozen=True)
 class TrainedColt:
@@ -40,6 +44,10 @@ class TrainedColt:
     num_samples: int = 500
     """K, in training and in every batch."""
     training: ColtTraining = field(default_factory=ColtTraining)
+
+    def __post_init__(self) -> None:
+        _check_choice("embedding", self.embedding, get_args(Embedding))
+        _check_least("num_samples", self.num_samples, 1)
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
@@ -76,13 +84,18 @@ class ScoreTest:
     B.4.
     """
 
-    kind: Literal["uniform", "multiple", "c2st", "c2st_normal"]
+    kind: Kind
     """Conformal uniform(m) with fresh calibration points; conformal multiple; C2ST with the exact
     p-value of this package; C2ST with the normal approximation of the paper."""
     num_calibration: int = 200
     """m, of ``"uniform"`` alone."""
     num_permutations: int = 199
     """Of ``"multiple"`` alone."""
+
+    def __post_init__(self) -> None:
+        _check_choice("kind", self.kind, get_args(Kind))
+        _check_least("num_calibration", self.num_calibration, 1)
+        _check_least("num_permutations", self.num_permutations, 1)
 
     def p_value(self, score: Score, task: Task, num_pairs: int, data_seed: int, seed: int) -> float:
         """Of one batch, drawn at ``data_seed``."""
@@ -134,6 +147,9 @@ class RatioScore:
     noise: float = 0.0
     """Standard deviation of what is added to the score of every pair."""
 
+    def __post_init__(self) -> None:
+        _check_least("noise", self.noise, 0.0)
+
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
         generator = torch_generator(part_seed(seed, 5))
@@ -158,6 +174,10 @@ class TrainedScore:
     weakness: float = 0.0
     """b: how far the network is moved back to the one before training."""
     training: Training = field(default_factory=lambda: Training(hidden=(256, 256)))
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.weakness <= 1.0:
+            raise ValueError(f"`weakness` must lie in [0, 1]; got {self.weakness}.")
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
@@ -186,6 +206,16 @@ def normal_p_value(called_p: Tensor, called_q: Tensor) -> float:
     total = len(called_p) + len(called_q)
     accuracy = float(called_p.sum() + (~called_q).sum()) / total
     return floor_p(float(norm.sf((accuracy - 0.5) * 2 * total**0.5)))
+
+
+def _check_choice(argument: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"`{argument}` must be one of {', '.join(known)}; got {value!r}.")
+
+
+def _check_least(argument: str, value: float, least: float) -> None:
+    if not least <= value < math.inf:
+        raise ValueError(f"`{argument}` must be finite and at least {least}; got {value}.")
 
 
 _C2ST: dict[str, Callable[[Tensor, Tensor], float]] = {

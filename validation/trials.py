@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from .methods import METHODS
 from .perturbations import Task
+from .perturbations.described import described
 from .result import ValidationResult
 from .seeds import part_seed
 
@@ -65,16 +65,37 @@ def as_trial(test: Any) -> Trial:
     raise TypeError(f"`methods` must hold names, functions or trials; got {type(test).__name__}.")
 
 
-def described(value: Any) -> str:
-    """Settings in words that are the same in every process, for files to be recognised by."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = (f"{f.name}={described(getattr(value, f.name))}" for f in fields(value))
-        return f"{type(value).__name__}({', '.join(parts)})"
-    if isinstance(value, partial):
-        places = f"{value.args} and " if value.args else ""
-        return f"{described(value.func)} with {places}{described(value.keywords)}"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {described(value[key])}" for key in sorted(value)) + "}"
-    if callable(value):
-        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return repr(value)
+def named_trials(methods: Any) -> dict[str, Trial]:
+    """Tests by name: those of a mapping, else each test's own.
+
+    Raises:
+        TypeError: if something is no test.
+        ValueError: if there is none, or two have one name.
+    """
+    if not isinstance(methods, Mapping):
+        alone = isinstance(methods, str | Trial) or callable(methods)
+        tests = list(methods) if isinstance(methods, Iterable) and not alone else [methods]
+        named = {_name_of(as_trial(test)): test for test in tests}
+        if len(named) < len({id(test) for test in tests}):
+            raise ValueError(
+                "`methods` holds two tests of one name; give a mapping from names of yours."
+            )
+        methods = named
+    if not methods:
+        raise ValueError("`methods` must name at least one test.")
+    return {name: as_trial(test) for name, test in methods.items()}
+
+
+def settings_of(trials: Mapping[str, Trial], kept: bool) -> dict[str, str]:
+    """The settings of every test in words.
+
+    Raises:
+        ValueError: if cells are ``kept`` and a test has settings that cannot be read.
+    """
+    argument = "methods" if kept else None
+    return {name: described(trial, argument) for name, trial in trials.items()}
+
+
+def _name_of(trial: Trial) -> str:
+    test = getattr(trial, "method", trial)  # of a WholeTest
+    return test if isinstance(test, str) else getattr(test, "__name__", type(test).__name__)

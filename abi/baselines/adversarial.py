@@ -27,6 +27,7 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 from ..generators.pushforward import Conditioned, noise_dim, standardised
 from ..generators.wgan import WGANSettings, train_wgan
 from ..problem import Problem, check_width, pose
+from ..torch_settings import usual_torch
 from ..training import TrainingLog
 from .calls import CountedSimulator, calls_per_round
 from .inputs import Inputs, features, num_features
@@ -34,6 +35,7 @@ from .reals import draw_inside
 from .result import BaselinePosterior
 
 
+@usual_torch()
 def wgan_gp(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],

@@ -21,6 +21,7 @@ from simulators.random import child_seed
 from ..encoders import FIXED
 from ..layout import Layout
 from ..problem import check_width, pose
+from ..torch_settings import usual_torch
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
 from .guest import guest
@@ -32,6 +33,7 @@ _INITIAL_FACTOR = 5  # simulations a particle of the first population
 _LEAST_PARTICLES = 50
 
 
+@usual_torch()
 def rejection_abc(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],
@@ -83,6 +85,7 @@ def rejection_abc(
     )
 
 
+@usual_torch()
 def smc_abc(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],
@@ -122,6 +125,7 @@ def smc_abc(
     )
 
 
+@usual_torch()
 def wabc(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],
@@ -143,13 +147,14 @@ def wabc(
 
     Args:
         prior: as for :func:`abi.fit`, with ``log_prob``.
-        simulator: theta (n, d) -> x (n, p); its ``item_dim`` says what an item is.
+        simulator: theta (n, d) -> x (n, p); its ``item_dim`` or ``num_series`` says what is an
+            item.
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
         order: p of the distance between data sets; 1 in the paper's examples, 2 where Lu & Wong
             (2025) compare with it.
-        view: ``"items"``, or ``"curve"`` or ``"delay"`` for a series.
+        view: ``"items"``, or ``"curve"`` or ``"delay"`` for series.
         lag: of the delay reconstruction.
         curve_weight: of the time in curve matching.
         num_particles: of a population; a hundredth of the calls when omitted.
@@ -164,7 +169,7 @@ def wabc(
     return _sequential(
         "wabc",
         (prior, simulator, x_o, parameter_names),
-        lambda layout: DataDistance(layout.item_dim, order, view, lag, curve_weight),
+        lambda layout: DataDistance(layout, order, view, lag, curve_weight),
         num_simulations,
         seed,
         num_particles,

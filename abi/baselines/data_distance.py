@@ -5,7 +5,7 @@
 For items of one value the sorted order is the best permutation; for others the assignment problem
 is solved exactly. The order of the items is lost. For a series two forms bring it back: *curve*
 matching makes the time a coordinate, (weight t, x_t); *delay* reconstruction takes as items the
-vectors (x_t, x_{t+1}, ..., x_{t+lag}).
+vectors (x_t, x_{t+1}, ..., x_{t+lag}). Of several series x_t is the vector of their values at t.
 
 Source: Bernton, Jacob, Gerber & Robert (2019), Sections 2.1, 2.3 and 4.
 """
@@ -18,6 +18,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from ..layout import PLAIN, Layout
+
 View = Literal["items", "curve", "delay"]
 
 
@@ -26,14 +28,14 @@ class DataDistance:
     """W_p between the items of simulations and those of the observation.
 
     Attributes:
-        item_dim: values of one item.
+        layout: of the items or series of x.
         order: p >= 1.
-        view: ``"items"``, or ``"curve"`` or ``"delay"`` for a series of single values.
+        view: ``"items"``, or ``"curve"`` or ``"delay"`` for series.
         lag: of the delay reconstruction.
         curve_weight: of the time in curve matching; the range of x_o over its length when omitted.
     """
 
-    item_dim: int = 1
+    layout: Layout = PLAIN
     order: float = 1.0
     view: View = "items"
     lag: int = 1
@@ -46,15 +48,16 @@ class DataDistance:
             raise ValueError(f"`view` must be one of {', '.join(get_args(View))}; got {self.view}.")
         if self.lag < 1:
             raise ValueError(f"`lag` must be at least 1; got {self.lag}.")
-        if self.view != "items" and self.item_dim != 1:
+        if self.view != "items" and self.layout.item_dim != 1:
             raise ValueError(
-                f"`view` must be 'items' where an item has {self.item_dim} values; got "
+                f"`view` must be 'items' where an item has {self.layout.item_dim} values; got "
                 f"{self.view!r}."
             )
 
     def __call__(self, x_o: Tensor, x: Tensor) -> Tensor:
         """Distance of each row of x (n, p) to x_o (1, p): (n,); infinite where x is not finite."""
-        out = torch.full((len(x),), torch.inf)
+        x, x_o = x.double(), x_o.double()
+        out = torch.full((len(x),), torch.inf, dtype=x.dtype)
         finite = torch.isfinite(x).all(dim=1)
         rows, target = self._items(x[finite], x_o), self._items(x_o, x_o)[0]
         if rows.shape[2] == 1:
@@ -62,31 +65,37 @@ class DataDistance:
             out[finite] = (gap**self.order).mean(dim=1) ** (1.0 / self.order)
         else:
             out[finite] = self._assigned(rows, target)
-        return out
+        return out.float()
 
     def _items(self, x: Tensor, x_o: Tensor) -> Tensor:
         """The items of each row, (n, number of items, values of one)."""
+        values = self.layout.items(x)
+        length = values.shape[1]
         if self.view == "delay":
-            if self.lag >= x.shape[1]:
+            if self.lag >= length:
                 raise ValueError(
-                    f"`lag` must be less than the {x.shape[1]} values of the series; "
-                    f"got {self.lag}."
+                    f"`lag` must be less than the {length} values of a series; got {self.lag}."
                 )
-            return x.unfold(1, self.lag + 1, 1)
+            return values.unfold(1, self.lag + 1, 1).flatten(start_dim=2)
         if self.view == "curve":
-            length = x.shape[1]
             weight = self.curve_weight
             if weight is None:
                 weight = float(x_o.max() - x_o.min()) / length
-            time = weight * torch.arange(length, dtype=x.dtype).expand(len(x), length)
-            return torch.stack([time, x], dim=2)
-        return x.reshape(len(x), -1, self.item_dim)
+            time = weight * torch.arange(length, dtype=x.dtype)
+            return torch.cat([time.expand(len(x), length)[:, :, None], values], dim=2)
+        return values
 
     def _assigned(self, rows: Tensor, target: Tensor) -> Tensor:
         from scipy.optimize import linear_sum_assignment
 
         values: list[float] = []
         for part in rows.split(1_024):
-            costs = (torch.cdist(part, target.expand(len(part), -1, -1)) ** self.order).numpy()
+            # The form by products of matrices loses what is small beside the values.
+            apart = torch.cdist(
+                part,
+                target.expand(len(part), -1, -1),
+                compute_mode="donot_use_mm_for_euclid_dist",
+            )
+            costs = (apart**self.order).numpy()
             values += [float(cost[linear_sum_assignment(cost)].mean()) for cost in costs]
-        return torch.tensor(values) ** (1.0 / self.order)
+        return torch.tensor(values, dtype=rows.dtype) ** (1.0 / self.order)

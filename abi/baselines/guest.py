@@ -17,6 +17,8 @@ import torch
 
 from simulators.random import isolated_rng
 
+from ..torch_settings import usual_torch
+
 
 @contextlib.contextmanager
 def guest(seed: int) -> Iterator[None]:
@@ -26,6 +28,7 @@ def guest(seed: int) -> Iterator[None]:
     level = logger.level
     with (
         isolated_rng(seed),
+        usual_torch(),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
     ):

@@ -21,6 +21,7 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
+from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, with_density
@@ -30,6 +31,7 @@ from .result import BaselinePosterior
 _CANDIDATES = 50_000  # prior draws that compete to start a chain
 
 
+@usual_torch()
 def snle(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],

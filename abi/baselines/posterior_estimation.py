@@ -21,6 +21,7 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
+from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits
 from .inputs import Inputs, features
@@ -34,6 +35,7 @@ _THRESHOLD_DRAWS = 100_000
 _LEAST_ACCEPTANCE = 1e-3  # below it the restricted prior is drawn by importance resampling
 
 
+@usual_torch()
 def snpe(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],

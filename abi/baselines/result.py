@@ -12,6 +12,7 @@ from torch import Tensor
 from simulators.random import child_seed, torch_generator
 
 from ..posterior import DRAWS_KEY
+from ..torch_settings import usual_torch
 
 Draw = Callable[[Tensor, int, int], Tensor]
 
@@ -63,7 +64,8 @@ class BaselinePosterior:
         x_o = self.x_o if x is None else self.at(x).x_o
         shape = tuple(sample_shape)
         # A stream of its own: noise that others draw at the same seed must not go with theta.
-        draws = self.draw(x_o, int(torch.Size(shape).numel()), child_seed(seed, DRAWS_KEY))
+        with usual_torch():
+            draws = self.draw(x_o, int(torch.Size(shape).numel()), child_seed(seed, DRAWS_KEY))
         return draws.float().reshape(*shape, self.theta_dim)
 
     def at(self, x_o: Tensor) -> BaselinePosterior:

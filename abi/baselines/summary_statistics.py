@@ -25,9 +25,11 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
 
 from ..encoders import features_of
+from ..generators.base import units
 from ..generators.pushforward import Conditioned
 from ..layout import Layout
 from ..problem import check_width, pose
+from ..torch_settings import usual_torch
 from ..training import TrainingLog, TrainingSettings, train
 from .calls import CountedSimulator
 from .inputs import features, num_features
@@ -37,6 +39,7 @@ _HIDDEN = (128, 128, 128)  # as wide as ABI's quantile network
 _LEAST_CALLS = 100
 
 
+@usual_torch()
 def abc_ss(
     prior: Prior | Callable[[int], Any],
     simulator: Callable[..., Any],
@@ -118,7 +121,7 @@ def _posterior_mean(
 
     The mean is the function of x with the least mean squared error.
     """
-    center, scale = theta.mean(dim=0), theta.std(dim=0).clamp(min=1e-9)
+    center, scale, _ = units(theta)
     inputs, embedding = features(encoder, x, layout, child_seed(seed, 0))
     width = num_features(inputs, embedding, x)
     network = Conditioned((width, *_HIDDEN, theta.shape[1]), seed=child_seed(seed, 1))

@@ -38,6 +38,17 @@ def can_draw() -> bool:
     return False
 
 
+def check_installed(what: str, *modules: str) -> None:
+    """Refuse before the work what needs an extra that is missing.
+
+    Raises:
+        ValueError: naming what was asked for and what to install.
+    """
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"`{what}` needs {' and '.join(missing)}: install abi-toolkit[plots].")
+
+
 def examples(*lines: tuple[str, str]) -> str:
     """The end of a command's help: pairs of what is wanted and what to type."""
     return "\n\n".join(["Examples:", *(f"# {what}\n\n{command}" for what, command in lines)])

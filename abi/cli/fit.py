@@ -22,11 +22,14 @@ from ..problem import Plan, Problem, default_rounds, pose
 from ..round_steps import Work
 from ..run_folder import Given, RunFolder
 from ..sampler import placed, run
-from ..summary import describe, summarise, write_rounds, write_samples
-from .ending import Json, print_json, resumable
+from ..summary import summarise, write_rounds, write_samples
+from .ending import Json, can_draw, print_json, resumable
 from .loading import load_array, load_instance
+from .posterior_table import print_table
+from .resumed import check_observation, check_origin, check_plan
 
 _NUM_PRIOR = 10_000
+_NUM_SIMULATIONS = 20_000
 
 
 def fit_command(
@@ -49,12 +52,12 @@ def fit_command(
         typer.Option(help="A store of abi simulate: the first round takes its rows as they are."),
     ] = None,
     num_simulations: Annotated[
-        int, typer.Option(min=1, help="Budget of simulator calls.")
-    ] = 20_000,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds that share the budget: 4, or 2 of a small one.")
+        int | None, typer.Option(min=1, help=f"Budget of simulator calls. [{_NUM_SIMULATIONS}]")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds that share the budget. [4, or 2 of a small one]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything. [0]")] = None,
     num_samples: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
     ] = 10_000,
@@ -77,42 +80,53 @@ def fit_command(
     model = load_instance(simulator, "--simulator")
     theta_prior = _prior(model, prior)
     given = None if simulations is None else _store(simulations)
+    named = {"prior": prior, "simulator": simulator}
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         folder.check_given(Given.of(None, None, given))
-        plan, x_o, names, _ = folder.request()
+        plan, x_o, names, began = folder.request()
+        check_origin(began, _origin(theta_prior, model, named))
+        asked = {"--num-simulations": num_simulations, "--rounds": rounds, "--seed": seed}
+        check_plan(plan, asked, paper)
+        check_observation(x_o, None if observed is None else _observation(model, observed))
         plan = replace(plan, config=placed(plan.config, device))
         problem = pose(theta_prior, model, x_o, names)
     else:
         config = placed(ABIConfig.paper() if paper else ABIConfig(), device)
-        rounds = default_rounds(num_simulations) if rounds is None else rounds
-        plan = Plan(num_simulations, rounds, seed, config)
+        budget = num_simulations or _NUM_SIMULATIONS
+        rounds = default_rounds(budget) if rounds is None else rounds
+        plan = Plan(budget, rounds, seed or 0, config)
         problem = pose(theta_prior, model, _observation(model, observed))
-        origin = _origin(theta_prior, model, {"prior": prior, "simulator": simulator})
+        origin = _origin(theta_prior, model, named)
         folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
     state = folder.last_state(plan, problem.x_o, None)
-    asked = {"simulator": simulator, "prior": prior, "rounds": plan.num_rounds}
-    asked |= {"num_simulations": plan.num_simulations}
+    done = named | {"rounds": plan.num_rounds, "num_simulations": plan.num_simulations}
     with resumable("--resume"):
         posterior = run(Work(problem, plan, None, folder, given), state, workers, timeout, progress)
         samples = posterior.sample((num_samples,), seed=posterior.seed)
+        _write(folder.path, posterior, samples)
         exact = _try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
-        summary = summarise(posterior, samples, exact, asked)
-        picture = _write(folder, posterior, problem, samples, exact, summary)
+        summary = summarise(posterior, samples, exact, done)
+        folder.write_json("summary.json", summary)
+        picture = _draw(folder.path, posterior, problem, samples, exact) if can_draw() else None
     if as_json:
         print_json(summary)
         return
-    _print_table(samples, exact, posterior)
-    typer.echo(f"picture: {picture}")
+    print_table(samples, exact, posterior)
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
 
 
 def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:
-    """Where prior and simulator come from; an object without a path has the one it was named by."""
+    """Where prior and simulator come from; an object without a path has the one it was named by.
+
+    The instance of a class that was named has none: what names it is kept all the same.
+    """
     origin = origin_of(prior, model)
     for what, spec in named.items():
         if origin[what] is None and spec and not inspect.isclass(load_object(spec, f"--{what}")):
             origin[what] = {"path": spec, "arguments": None}
-    return origin
+    return origin | {"named": named}
 
 
 def _store(path: Path) -> Simulations:
@@ -142,24 +156,24 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     return observation
 
 
-def _write(
-    folder: RunFolder,
+def _write(folder: Path, posterior: ABIPosterior, samples: Tensor) -> None:
+    """Leave posterior, samples and rounds table in the folder, before anything else may fail."""
+    posterior.save(folder / "posterior.safetensors")
+    write_samples(samples, posterior.parameter_names, folder / "samples.csv")
+    write_rounds(posterior, folder / "rounds.csv")
+
+
+def _draw(
+    folder: Path,
     posterior: ABIPosterior,
     problem: Problem,
     samples: Tensor,
     exact: Tensor | None,
-    summary: dict[str, Any],
 ) -> Path:
-    """Leave posterior, samples, summary, rounds table and picture in the folder."""
-    names = posterior.parameter_names
-    posterior.save(folder.path / "posterior.safetensors")
-    write_samples(samples, names, folder.path / "samples.csv")
-    write_rounds(posterior, folder.path / "rounds.csv")
-    folder.write_json("summary.json", summary)
     return plot_marginals(
         samples,
-        names,
-        folder.path / "marginals.png",
+        posterior.parameter_names,
+        folder / "marginals.png",
         prior=sample_prior(problem.prior, _NUM_PRIOR, seed=0),
         exact=exact,
         support=problem.support,
@@ -170,30 +184,14 @@ def _write(
 def _try_exact(
     reference: Callable[[Tensor, int], Tensor] | None, x_o: Tensor, num_samples: int
 ) -> Tensor | None:
+    """Draws of the exact posterior; None, with a line on standard error, where it breaks."""
     if reference is None:
         return None
     try:
         return reference(x_o, num_samples)
     except NotImplementedError:
         return None
-
-
-def _print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    title = f"posterior after {posterior.num_simulations:,} simulator calls"
-    table = Table(title=title, min_width=len(title))
-    for column in (
-        "parameter",
-        "ABI mean ± sd",
-        *(("exact mean ± sd",) if exact is not None else ()),
-    ):
-        table.add_column(column, no_wrap=True, justify="left" if column == "parameter" else "right")
-    columns = [
-        describe(part, posterior.parameter_names) for part in (samples, exact) if part is not None
-    ]
-    for name in posterior.parameter_names:
-        cells = [f"{part[name]['mean']:.3f} ± {part[name]['sd']:.3f}" for part in columns]
-        table.add_row(name, *cells)
-    Console().print(table)
+    except Exception as error:  # the answer does not depend on it
+        text = f"no exact posterior at this x_o: {type(error).__name__}: {error}"
+        typer.secho(text, err=True, fg=typer.colors.YELLOW)
+        return None

@@ -25,6 +25,8 @@ def load_instance(spec: str, option: str) -> Any:
 def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
     """Read numbers from .npy, .npz or .csv (commas; ``#`` comments and a header are skipped).
 
+    A .csv is a table always: one column gives (n, 1), one line (1, d).
+
     Args:
         path: the file.
         option: the command-line option it was given to, for the error.
@@ -57,7 +59,7 @@ def _read(path: Path, key: str | None) -> Any:
             return arrays[key or arrays.files[0]]
     if path.suffix in (".csv", ".txt"):
         skipped = _header_lines(path)
-        return np.loadtxt(path, delimiter=",", skiprows=skipped, ndmin=1, encoding=_ENCODING)
+        return np.loadtxt(path, delimiter=",", skiprows=skipped, ndmin=2, encoding=_ENCODING)
     raise ValueError("the file must end in .npy, .npz or .csv")
 
 

@@ -50,6 +50,8 @@ def simulate_command(
     from simulators.random import child_seed
 
     function = load_instance(simulator, "--simulator")
+    noise_seed = child_seed(seed, 1)
+    _check_begun(out, num_simulations, noise_seed)
     theta = _draw(_prior_of(function, prior), num_simulations, seed)
     if retry_failures and out.exists():
         forget_failures(out)
@@ -60,7 +62,7 @@ def simulate_command(
             workers=workers,
             engine=engine,
             timeout=timeout,
-            seed=child_seed(seed, 1),
+            seed=noise_seed,
             store=out,
             max_failure_fraction=max_failure_fraction,
         )
@@ -71,6 +73,25 @@ def simulate_command(
     typer.echo(f"{out}: {len(run.x)} simulations, {len(run.failures)} failures")
     for failure in run.failures[:5]:
         typer.echo(f"  row {failure.index}: {failure.reason}")
+
+
+def _check_begun(out: Path, num_simulations: int, noise_seed: int) -> None:
+    """Refuse, in the words of the options, what is not what the store was begun with."""
+    if not (out / "manifest.json").is_file():
+        return
+    from simulators.store import read_manifest
+
+    begun = read_manifest(out)
+    if begun.num_rows != num_simulations:
+        raise ValueError(
+            f"`--num-simulations`: {out} was begun with {begun.num_rows}; got {num_simulations}. "
+            "Give that number and the same --seed to go on with it, or another --out."
+        )
+    if begun.seed != noise_seed:
+        raise ValueError(
+            f"`--seed`: {out} was begun with another. Give that one to go on with it, or another "
+            "--out."
+        )
 
 
 def _prior_of(function: Any, prior: str | None) -> Any:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from torch import Tensor
 
 from simulators import load_store
 
-from .ending import Json, print_json
+from .ending import Json, check_installed, print_json
 from .loading import load_array, load_instance
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
@@ -68,9 +69,14 @@ def validate_command(
 
     if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
         raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
+    if out is not None and out.suffix == ".html":
+        check_installed(f"--out {out.name}", "matplotlib", "jinja2")
+    if plots is not None:
+        check_installed("--plots", "matplotlib")
+    _refuse_unused(posterior, layout, data, theta, x)
     q = _posterior(posterior, samples, layout)
     theta_rows, x_rows = _pairs(data or samples, theta, x)
-    observed = None if x_o is None else load_array(x_o, "--x-o")
+    observed = None if x_o is None else _observations(x_o, x_rows)
     report = validation.validate(
         q,
         theta_rows,
@@ -91,6 +97,23 @@ def validate_command(
     if plots is not None:
         report.save_plots(plots)
     raise typer.Exit(1 if report.rejected else 0)
+
+
+def _refuse_unused(
+    spec: str | None, layout: str | None, data: Path | None, theta: Path | None, x: Path | None
+) -> None:
+    """Refuse what would be left unread without a word."""
+    if spec is not None and layout is not None:
+        raise ValueError("`--layout` is of `--samples`; leave it out with `--posterior`.")
+    if data is not None and (theta is not None or x is not None):
+        raise ValueError("`--data` holds theta and x; give it, or `--theta` and `--x`, not both.")
+
+
+def _observations(path: Path, x: Tensor) -> Tensor:
+    """Observations (m, p) or (p,); a column of as many lines as x (n, p) has values is one."""
+    observed = load_array(path, "--x-o")
+    column = path.suffix in (".csv", ".txt") and observed.shape == (*x.shape[1:], 1)
+    return observed.reshape(-1) if column else observed
 
 
 def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 Progress = Callable[[float], None]
@@ -50,3 +51,14 @@ class WideModel(GenerativeModel, Protocol):
         Nothing where none are known.
         """
         ...
+
+
+def units(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Means (d,) and deviations (d,) of rows (n, d), and which parameters do not vary (d,).
+
+    Those have next to no width, rather than none.
+    """
+    fixed = (z == z[0]).all(dim=0)
+    center = torch.where(fixed, z[0], z.mean(dim=0))
+    scale = torch.where(fixed, 1e-6 * (1.0 + center.abs()), z.std(dim=0))
+    return center, scale, fixed

@@ -19,8 +19,8 @@ from simulators.random import child_seed, torch_generator
 
 from ..encoders import features_of, prepared
 from ..support import Support
-from ..training import TrainingLog, TrainingSettings, train
-from .base import Progress
+from ..training import TrainingLog, TrainingSettings, check_trained, train
+from .base import Progress, units
 from .flow import FlowModel, FlowSettings, HeldOut, build_flow
 
 _MOST_FLOWS = 2  # times those asked for, where few passes leave the time
@@ -79,7 +79,9 @@ def fit_flow(
     context = torch.stack([fit.context for fit in fits]) if given else None
     held = tuple(fit.held for fit in fits)
     model = FlowModel(flows, support, center, scale, context, settings, held)
-    return model, min((fit.log for fit in fits), key=lambda log: log.validation_loss)
+    best = min((fit.log for fit in fits), key=lambda log: log.validation_loss)
+    check_trained(best, "the flow")
+    return model, best
 
 
 def _in_units(z: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,9 +90,7 @@ def _in_units(z: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     A parameter that does not vary would have a likelihood without bounds, which alone would be
     learned: it is given a normal law of next to no width.
     """
-    fixed = (z == z[0]).all(dim=0)
-    center = torch.where(fixed, z[0], z.mean(dim=0))
-    scale = torch.where(fixed, 1e-6 * (1.0 + center.abs()), z.std(dim=0))
+    center, scale, fixed = units(z)
     noise = torch.randn(z.shape, generator=torch_generator(seed))
     return torch.where(fixed, noise, (z - center) / scale), center, scale
 

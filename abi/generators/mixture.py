@@ -19,7 +19,7 @@ from torch.distributions import Categorical, MixtureSameFamily, MultivariateNorm
 from simulators.random import child_seed, isolated_rng
 
 from ..support import Support
-from .base import GeneratorState
+from .base import GeneratorState, units
 
 _MAX_SEED = (1 << 32) - 1  # scikit-learn's limit
 
@@ -60,7 +60,7 @@ class MixtureModel:
 def fit_mixture(theta: Tensor, support: Support, *, max_components: int, seed: int) -> MixtureModel:
     """Fit mixtures of 1 .. max_components Gaussians to theta (n, d) and keep the best by BIC."""
     z = support.to_real(theta).double()
-    spread = z.std(dim=0).clamp(min=1e-12)
+    _, spread, _ = units(z)
     most = max(1, min(max_components, len(theta) // (5 * theta.shape[1])))
     with isolated_rng(seed):  # importing scikit-learn moves Python's global stream
         best = _best_by_bic((z / spread).numpy(), most, seed)

@@ -19,7 +19,7 @@ from simulators.random import isolated_rng, torch_generator
 
 from ..quantiles import relu_network
 from ..support import Support
-from .base import GeneratorState
+from .base import GeneratorState, units
 
 NOISE_PER_PARAMETER = 2  # as many as theta would do; more let separate modes part sooner
 
@@ -63,7 +63,7 @@ def noise_dim(theta_dim: int) -> int:
 def standardised(theta: Tensor, support: Support) -> tuple[Tensor, Tensor, Tensor]:
     """Put theta (n, d) on the real line as u = (z - centre) / scale: u (n, d), (d,) and (d,)."""
     z = support.to_real(theta)
-    center, scale = z.mean(dim=0), z.std(dim=0).clamp(min=1e-9)
+    center, scale, _ = units(z)
     return (z - center) / scale, center, scale
 
 
@@ -105,7 +105,9 @@ class PushForwardModel:
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
         shape = num_samples, noise_dim(len(self.center))
-        u = self.network(torch.randn(shape, generator=torch_generator(seed)))
+        u = self.network(
+            torch.randn(shape, generator=torch_generator(seed), dtype=self.center.dtype)
+        )
         return self.support.from_real(u * self.scale + self.center)
 
     def log_prob(self, theta: Tensor) -> Tensor:

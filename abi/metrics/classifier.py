@@ -18,6 +18,9 @@ from torch import Tensor
 from simulators.random import child_seed, isolated_rng
 
 from .inputs import as_pair
+from .moments import deviations
+
+_LEAST = 10  # with fewer a fold may be left without a class
 
 
 def c2st(
@@ -36,19 +39,30 @@ def c2st(
         seed: of folds and weights.
 
     Raises:
-        ValueError: if the sizes differ or the classifier is unknown.
+        ValueError: if the sizes differ, are below 10, or the classifier is unknown.
     """
     a, b = as_pair(samples, reference)
     if len(a) != len(b):
         raise ValueError(
             f"`samples` and `reference` must be of one size; got {len(a)} and {len(b)} draws."
         )
+    if len(a) < _LEAST:
+        raise ValueError(
+            f"`samples` and `reference` must hold at least {_LEAST} draws each for the five folds "
+            f"of c2st; got {len(a)}."
+        )
     if classifier not in ("mlp", "rf"):
         raise ValueError(f"`classifier` must be 'mlp' or 'rf'; got {classifier!r}.")
+    # In double, before sbi rounds to float32: far from 0 that would hide the scale.
+    place, unit = b.mean(dim=0), deviations(b)
+    a, b = (a - place) / unit, (b - place) / unit
     # scikit-learn takes seeds of 32 bits.
     fold_seed = child_seed(seed, 0) % (1 << 32)
     with isolated_rng(seed), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a network that stops early is no news
         from sbi.utils.metrics import c2st as sbi_c2st
 
-        return float(sbi_c2st(b.float(), a.float(), seed=fold_seed, classifier=classifier))
+        accuracy = sbi_c2st(
+            b.float(), a.float(), seed=fold_seed, classifier=classifier, z_score=False
+        )
+        return float(accuracy)

@@ -71,13 +71,13 @@ class Comparison:
     Attributes:
         scores: the numbers.
         size: draws on each side.
-        bandwidth: of the MMD's kernel, in the units of theta.
+        bandwidth: of the MMD's kernel, in the units of theta; None where it was not asked for.
         seed: of halves, slices, folds and resamples.
     """
 
     scores: dict[str, Score]
     size: int
-    bandwidth: float
+    bandwidth: float | None
     seed: int
 
     def __getitem__(self, name: str) -> Score:
@@ -132,7 +132,9 @@ def compare(
             scores[name] = Score(measure(a, first, inner), measure(second, first, inner))
         else:
             scores |= _moment_scores(name, a, first, second, child_seed(seed, 3))
-    return Comparison(scores, size, median_bandwidth(first), seed)
+    # All pairs of draws have a distance: a cost to be paid only for the metric that needs them.
+    bandwidth = median_bandwidth(first) if "mmd_squared" in names else None
+    return Comparison(scores, size, bandwidth, seed)
 
 
 def _moment_scores(

@@ -14,7 +14,7 @@ def as_pair(samples: Any, reference: Any) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: if one is not (n, d) with n >= 2, holds NaN or Inf, or the dimensions differ.
     """
-    a, b = _as_sample(samples, "samples"), _as_sample(reference, "reference")
+    a, b = as_sample(samples, "samples"), as_sample(reference, "reference")
     if a.shape[1] != b.shape[1]:
         raise ValueError(
             f"`samples` and `reference` must have the same dimension; got {a.shape[1]} and "
@@ -23,7 +23,12 @@ def as_pair(samples: Any, reference: Any) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def _as_sample(values: Any, name: str) -> Tensor:
+def as_sample(values: Any, name: str) -> Tensor:
+    """A sample in double precision, (n, d).
+
+    Raises:
+        ValueError: if it is not (n, d) with n >= 2, or holds NaN or Inf.
+    """
     sample = torch.as_tensor(values).detach().to("cpu", torch.float64)
     if sample.ndim != 2 or len(sample) < 2:
         raise ValueError(f"`{name}` must be draws (n, d), n >= 2; got {tuple(sample.shape)}.")

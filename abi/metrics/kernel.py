@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .inputs import as_pair
+from .inputs import as_pair, as_sample
 
 
 def mmd_squared(samples: Tensor, reference: Tensor, *, bandwidth: float | None = None) -> float:
@@ -25,21 +25,34 @@ def mmd_squared(samples: Tensor, reference: Tensor, *, bandwidth: float | None =
         samples: draws, (n, d).
         reference: draws, (m, d).
         bandwidth: s in the units of theta; :func:`median_bandwidth` of the reference when omitted.
+
+    Raises:
+        ValueError: if the samples do not fit together, the bandwidth is not positive, or it is
+            omitted and the reference does not vary.
     """
     a, b = as_pair(samples, reference)
-    width = median_bandwidth(reference) if bandwidth is None else bandwidth
+    width = median_bandwidth(b) if bandwidth is None else bandwidth
     if not width > 0.0:
         raise ValueError(f"`bandwidth` must be positive; got {width}.")
     return _off_diagonal(a, width) + _off_diagonal(b, width) - 2.0 * float(_k(a, b, width).mean())
 
 
 def median_bandwidth(reference: Tensor) -> float:
-    """The median distance between two draws of the reference (m, d)."""
-    rows = torch.as_tensor(reference).double()
+    """The median distance between two draws of the reference (m, d).
+
+    Raises:
+        ValueError: if the reference is not (m, d) with m >= 2, holds NaN or Inf, or is one point.
+    """
+    rows = as_sample(reference, "reference")
     distances = torch.pdist(rows)
     # Where more than half of the pairs are repeated draws, the median of the others.
     apart = distances[distances > 0]
-    return float(distances.median()) or (float(apart.median()) if len(apart) else 0.0)
+    if not len(apart):
+        raise ValueError(
+            f"`reference` must vary for a kernel to have a bandwidth; its {len(rows)} draws are "
+            "all the same. Leave mmd_squared out, or give it a `bandwidth` of your own."
+        )
+    return float(distances.median()) or float(apart.median())
 
 
 def _k(a: Tensor, b: Tensor, width: float) -> Tensor:

@@ -23,6 +23,7 @@ from .blocks import (
     Table,
     Text,
     Verdict,
+    Written,
 )
 from .shell import render
 
@@ -44,5 +45,6 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "Written",
     "render",
 ]

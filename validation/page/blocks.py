@@ -61,6 +61,14 @@ class Glyph:
 
 
 @dataclass(frozen=True)
+class Written:
+    """A number whose digits are chosen already, and the number that it is sorted by."""
+
+    words: str
+    order: float
+
+
+@dataclass(frozen=True)
 class Shade:
     """A cell of a heat table: words, smaller words under them, and how dark it is, 0 to 4."""
 
@@ -147,7 +155,7 @@ class Facts:
     """When given, the facts are folded under this line."""
 
 
-Cell = str | float | int | Glyph | Shade | None
+Cell = str | float | int | Glyph | Shade | Written | None
 Block = Text | Code | Table | Figure | Figures | Pairs | Facts
 
 

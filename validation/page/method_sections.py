@@ -117,9 +117,8 @@ def _null_picture(row: Mapping[str, Any]) -> Figure | None:
         return null_figure(statistic, None, ks_law(num, curves), words)
     details = row.get("details", {})
     if method == "c2st" and "num_called_p" in details:
-        return null_figure(
-            statistic, None, _accuracy_law(details), "the hypergeometric law of the accuracy"
-        )
+        law, words = _accuracy_law(details), "the hypergeometric law of the accuracy"
+        return null_figure(statistic, None, law, words, discrete=True)
     return None
 
 
@@ -131,8 +130,7 @@ def _accuracy_law(details: Mapping[str, Any]) -> tuple[Any, Any]:
     hits = np.arange(max(0, called + of_p - total), min(called, of_p) + 1)
     mass = hypergeom.pmf(hits, total, called, of_p)
     accuracy = (hits + (total - of_p) - (called - hits)) / total
-    kept = mass > 1e-6
-    return accuracy[kept], mass[kept]
+    return accuracy, mass
 
 
 def _facts(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -77,6 +77,8 @@ def check_power_map(data: Mapping[str, Any]) -> None:
     if not isinstance(cells, dict):
         raise ValueError("`cells` must map each failure to its tests.")
     for failure, row in cells.items():
+        if not isinstance(row, dict):
+            raise ValueError(f"`cells`: {failure!r} must map tests to their cells; got {row!r}.")
         for test, cell in row.items():
             if failure not in data["failures"] or test not in data["tests"]:
                 raise ValueError(
@@ -87,6 +89,8 @@ def check_power_map(data: Mapping[str, Any]) -> None:
 
 
 def _check_cell(cell: Any, where: str) -> None:
+    if not isinstance(cell, dict):
+        raise ValueError(f"`cells`: {where} must hold 'strength' and 'seconds'; got {cell!r}.")
     strength, seconds = (cell.get(name, math.nan) for name in ("strength", "seconds"))
     if strength is not None and not (_is_number(strength) and strength > 0.0):
         raise ValueError(f"`cells`: the strength of {where} must be positive or null.")

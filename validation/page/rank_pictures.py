@@ -73,11 +73,15 @@ def rank_figure(
 
 
 def null_figure(
-    statistic: float, null: NDArray[np.float64] | None, law: tuple[Any, Any] | None, words: str
+    statistic: float,
+    null: NDArray[np.float64] | None,
+    law: tuple[Any, Any] | None,
+    words: str,
+    discrete: bool = False,
 ) -> Figure:
     """The statistic in its null distribution: drawn from values ``null`` or a law (grid, density).
 
-    ``words`` names the null distribution.
+    ``words`` names the null distribution; a ``discrete`` law is (points, probabilities).
     """
     with canvas(*SIZE) as (figure, axes):
         if null is not None:
@@ -90,19 +94,20 @@ def null_figure(
             far = float(np.quantile(null, 0.95))
         else:
             grid, density = law  # type: ignore[misc]
+            above, far = (_beyond_points if discrete else _beyond)(statistic, grid, density)
+            if discrete:  # not its long empty ends
+                shown = density > 1e-5 * density.max()
+                grid, density = grid[shown], density[shown]
             axes.fill_between(grid, density, color=LIGHT["band"], linewidth=0)
             axes.plot(grid, density, color=LIGHT["muted"], linewidth=1)
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
-            mass = np.cumsum(density) / np.sum(density)
-            above = 1 - float(np.interp(statistic, grid, mass))
-            far = float(np.interp(0.95, mass, grid))
         axes.axvline(statistic, color=LIGHT["observed"], linewidth=2)
         axes.set_xlabel("statistic")
         axes.set_ylim(bottom=0)
         axes.locator_params(axis="x", nbins=6)
         svg = inline_svg(figure)
-    where = "beyond all of" if above <= 0 else f"with {above:.1%} of the mass beyond it in"
+    where = "beyond all of" if above <= 0 else f"with {above:.1%} of the mass at or beyond it in"
     return Figure(
         svg,
         alt=f"The statistic {number(statistic)} lies {where} {words}, whose 95% point is "
@@ -111,6 +116,23 @@ def null_figure(
         title="Statistic and chance",
         legend=(("band", "null"), ("observed", f"observed, {number(statistic)}")),
     )
+
+
+def _beyond(
+    statistic: float, grid: NDArray[np.float64], density: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Mass above the statistic and the 95% point of a density on a grid."""
+    mass = np.cumsum(density) / np.sum(density)
+    return 1 - float(np.interp(statistic, grid, mass)), float(np.interp(0.95, mass, grid))
+
+
+def _beyond_points(
+    statistic: float, points: NDArray[np.float64], probability: NDArray[np.float64]
+) -> tuple[float, float]:
+    """P(T >= statistic), as the p-value counts it, and the first point with P(T <= t) >= 0.95."""
+    above = float(probability[points >= statistic - 1e-9].sum())
+    place = int(np.searchsorted(np.cumsum(probability), 0.95 - 1e-12))
+    return above, float(points[min(place, len(points) - 1)])
 
 
 def ks_law(num_ranks: int, num_curves: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -8,7 +8,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from .blocks import Glyph, Page, Readout
+from .blocks import Glyph, Page, Readout, Written
 from .palette import DARK, LIGHT
 from .svg import FIGURE_ID
 from .words import number
@@ -54,7 +54,8 @@ def render(page: Page) -> str:
 
 def _numeric(value: object) -> bool:
     """Whether a cell is set flush right."""
-    return isinstance(value, int | float) or (isinstance(value, str) and value.endswith("%"))
+    percent = isinstance(value, str) and value.endswith("%")
+    return percent or isinstance(value, int | float | Written)
 
 
 def _asset(name: str) -> str:

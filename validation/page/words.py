@@ -30,15 +30,29 @@ def number(value: object, digits: int = 4) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
-def beside(value: float, spread: float, digits: int = 3) -> float:
-    """``value`` rounded to the places in which ``spread`` has ``digits`` significant digits.
+def measured(value: float, spread: float, digits: int = 3) -> str:
+    """``value`` as text, in the places in which ``spread`` has ``digits`` significant digits.
 
-    >>> beside(3.14159, 0.0271), beside(-12345.6, 800.0)
-    (3.1416, -12346.0)
+    :func:`number` would cut 2024.0012 to 2,024 and lose all that a narrow posterior says.
+
+    >>> measured(2024.0012, 0.0181), measured(2.03e-10, 1.6e-11, 2), measured(-12345.6, 800.0)
+    ('2,024.0012', '2.03e−10', '−12,346')
     """
     if not spread or not math.isfinite(spread):
-        return value
-    return round(value, digits - 1 - math.floor(math.log10(abs(spread))))
+        return number(float(value), 7)
+    places = _places(spread, digits)
+    rounded = round(float(value), places)
+    size = max(abs(rounded), abs(spread))
+    if not rounded or (size >= 1e-4 and (size < 1e7 or abs(spread) < 1e3)):
+        return f"{rounded or 0.0:,.{max(0, places) if rounded else 0}f}".replace("-", "−")
+    exponent = math.floor(math.log10(abs(rounded)))
+    mantissa, _, power = f"{rounded:.{max(0, places + exponent)}e}".partition("e")
+    return f"{mantissa}e{int(power)}".replace("-", "−")
+
+
+def _places(spread: float, digits: int) -> int:
+    """Decimal places in which ``spread`` has ``digits`` significant digits."""
+    return digits - 1 - math.floor(math.log10(abs(spread)))
 
 
 def listing(words: Sequence[str], last: str = "and") -> str:

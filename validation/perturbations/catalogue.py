@@ -30,6 +30,6 @@ def find_failure(failure: Failure | str) -> Failure:
     """
     if isinstance(failure, Failure):
         return failure
-    if failure not in FAILURES:
+    if not isinstance(failure, str) or failure not in FAILURES:
         raise ValueError(f"`failure` must be one of {', '.join(FAILURES)}; got {failure!r}.")
     return FAILURES[failure]()

@@ -23,11 +23,13 @@ def load_cifar10(folder: Path | str, most: int | None = None) -> tuple[Tensor, T
         most: how many records are read, all of them when omitted.
 
     Raises:
-        ValueError: if the folder has no such files, has the pickled version, or if a file is cut
-            off or holds another class.
+        ValueError: if ``most`` is below 1, if the folder has no such files or has the pickled
+            version, or if a file is cut off or holds another class.
 
     Source: Krizhevsky (2009), the archive cifar-10-binary.tar.gz.
     """
+    if most is not None and most < 1:
+        raise ValueError(f"`most` must be at least 1, or None for all; got {most}.")
     folder = Path(folder)
     places = (folder, folder / "cifar-10-batches-bin")
     paths = [path for place in places for path in sorted(place.glob("data_batch_*.bin"))]

@@ -32,8 +32,9 @@ from torch import Tensor, nn
 from simulators.random import child_seed, torch_generator
 
 from ..classifiers import feature_scaling
+from ..draws import check_counts
 from ..posteriors import progress_bar
-from .kept import kept_network
+from .kept import check_layers, kept_network
 
 _SIGMA_DATA = 0.5
 _SIGMA_MAX, _SIGMA_MIN, _RHO = 80.0, 0.002, 7.0
@@ -53,6 +54,10 @@ class DiffusionTraining:
     """Of Adam."""
     batch_size: int = 1_024
     """Pairs a step, drawn with replacement."""
+
+    def __post_init__(self) -> None:
+        check_counts(steps=self.steps, batch_size=self.batch_size)
+        check_layers(self.hidden, self.learning_rate)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,10 +37,12 @@ class GaussianFamily:
     @staticmethod
     def of(x_dim: int, theta_dim: int, seed: int = 0) -> GaussianFamily:
         """The family with matrices drawn at ``seed``."""
-        if x_dim < 1 or theta_dim < 1:
-            raise ValueError(
-                f"`x_dim` and `theta_dim` must be at least 1; got {x_dim} and {theta_dim}."
-            )
+        for argument, width in (("x_dim", x_dim), ("theta_dim", theta_dim)):
+            if not hasattr(width, "__index__") or width < 1:
+                raise ValueError(
+                    f"`{argument}` must be a whole number of at least 1; got {width!r}; give a "
+                    "pair of widths as two arguments."
+                )
         generator = torch_generator(child_seed(seed, 0))
         index = torch.arange(theta_dim)
         sigma = _CORRELATION ** (index[:, None] - index).abs().double()

@@ -29,7 +29,8 @@ from torch.nn import functional
 from simulators.random import child_seed, torch_generator
 
 from ..posteriors import progress_bar
-from .kept import kept_tensors, name_with_settings, tensor_digest
+from .described import described
+from .kept import kept_tensors, name_with_settings
 from .task import Failure, Law
 
 _ROWS_AT_ONCE = 50
@@ -135,22 +136,24 @@ def image_corruption(
         name: in :data:`CORRUPTIONS`.
         images: (m, 3, h, w) in [0, 1], as :func:`load_cifar10` gives them.
         labels: classes 0, 1, ... of the images, (m,).
-        features: images (n, 3, h, w) -> features (n, f), such as :func:`load_inception`.
+        features: images (n, 3, h, w) -> features (n, f), such as :func:`load_inception`; what is
+            kept is found again by its type, its weights and its other attributes.
         folder: where features are kept and found again; nowhere when omitted.
         seed: of the noise.
         progress: whether to show a bar while features are computed.
 
     Raises:
-        ValueError: if there is no such corruption, or the images are not as described.
+        ValueError: if there is no such corruption, the images are not as described, or
+            ``features`` has attributes that cannot be read.
 
     Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.2, B.3.
     """
     if name not in CORRUPTIONS:
         raise ValueError(f"`name` must be one of {', '.join(CORRUPTIONS)}; got {name!r}.")
     _check_images(images, labels)
+    labels = labels.long()
     corrupt, strengths = CORRUPTIONS[name]
-    code = tensor_digest({"images": images, "labels": labels} | features.state_dict())
-    settings = (type(features).__name__, code, seed)
+    settings = (described(features, "features"), described((images, labels)), seed)
     full_name = name_with_settings(name, *settings)
     clean = name_with_settings("clean", *settings)
     # All classes below the largest, present or not, so that x has one width.
@@ -158,7 +161,8 @@ def image_corruption(
     by_class = tuple((labels == k).nonzero()[:, 0] for k in range(num_classes))
 
     def law(strength: float) -> Law:
-        stem = f"{full_name}-{strength:g}" if strength else clean  # clean for every corruption
+        # One file of clean features for every corruption.
+        stem = f"{full_name}-{float(strength)!r}" if strength else clean
         path = None if folder is None else Path(folder) / f"{stem}.safetensors"
         found = kept_tensors(
             path,
@@ -199,3 +203,7 @@ def _check_images(images: Tensor, labels: Tensor) -> None:
             f"`labels` must have one class an image, shape ({len(images)},); "
             f"got {tuple(labels.shape)}."
         )
+    if labels.is_floating_point() or labels.is_complex():
+        raise ValueError(f"`labels` must be whole numbers; got {labels.dtype}: use labels.long().")
+    if int(labels.min()) < 0:
+        raise ValueError(f"`labels` must be 0 or more; got {int(labels.min())}.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -22,13 +23,12 @@ def name_with_settings(name: str, *settings: object) -> str:
     return f"{name}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:6]}"
 
 
-def tensor_digest(tensors: Mapping[str, Tensor]) -> str:
-    """A hash of names, types, shapes and values."""
-    found = hashlib.sha256()
-    for name, value in tensors.items():
-        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        found.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
+def check_layers(hidden: tuple[int, ...], learning_rate: float) -> None:
+    """Refuse layers without units, and a rate at which nothing is learned."""
+    if not all(width >= 1 for width in hidden):
+        raise ValueError(f"`hidden` must have at least 1 unit a layer; got {hidden}.")
+    if not 0.0 < learning_rate < math.inf:
+        raise ValueError(f"`learning_rate` must be finite and above 0; got {learning_rate}.")
 
 
 def kept_tensors(path: Path | None, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:

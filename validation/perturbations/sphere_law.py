@@ -25,8 +25,9 @@ from torch import Tensor, nn
 from simulators.random import child_seed, torch_generator
 
 from ..classifiers import feature_scaling
+from ..draws import check_counts
 from ..posteriors import progress_bar
-from .kept import kept_network, name_with_settings
+from .kept import check_layers, kept_network, name_with_settings
 from .task import Failure
 
 _DIM = 100
@@ -43,13 +44,22 @@ class FlowTraining:
     hidden: tuple[int, ...] = (512,)
     """Width of each hidden layer of a coupling's network."""
     epochs: int = 500
-    """Passes over the pairs."""
+    """Passes over the pairs; 0 leaves the flow at its start."""
     num_pairs: int = 10_000
     """Joint draws."""
     learning_rate: float = 1e-3
     """Of Adam at the start; it falls to 0 along a cosine."""
     batch_size: int = 500
     """Pairs a step."""
+
+    def __post_init__(self) -> None:
+        check_counts(num_transforms=self.num_transforms, batch_size=self.batch_size)
+        check_layers(self.hidden, self.learning_rate)
+        if self.num_pairs < 2 or self.epochs < 0:
+            raise ValueError(
+                "`num_pairs` must be at least 2 and `epochs` at least 0; "
+                f"got {self.num_pairs} and {self.epochs}."
+            )
 
 
 @dataclass(frozen=True, eq=False)

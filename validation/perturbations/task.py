@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,7 +53,7 @@ class Failure:
     """A way in which an estimate of a posterior is wrong, by a strength that can be dialled."""
 
     name: str
-    """As tables and files call it."""
+    """As tables and files call it. Kept cells are found by it: other settings need another name."""
     strengths: tuple[float, ...]
     """Those of the paper, from 0 (none) upwards."""
     build: Callable[[float], tuple[Law, Law]]
@@ -66,9 +67,9 @@ class Failure:
         """Truth and estimate at this strength.
 
         Raises:
-            ValueError: if the strength is negative.
+            ValueError: if the strength is negative or not finite.
         """
-        if strength < 0:
-            raise ValueError(f"`strength` must not be negative; got {strength}.")
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"`strength` must be a finite number of 0 or more; got {strength}.")
         p, q = self.build(strength)
         return Task(self.name, strength, p, q, self.observe)

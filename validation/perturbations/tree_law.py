@@ -71,8 +71,13 @@ class TreeLaw:
 def tree(seed: int = 2) -> Failure:
     """The tree, its branches drawn at ``seed``.
 
+    Raises:
+        ValueError: if the seed is negative.
+
     Source: Chen, Bansal & Scott (2025), Section 1 (Figure 1) and Appendix C.1.
     """
+    if seed < 0:
+        raise ValueError(f"`seed` must be a non-negative integer; got {seed}.")
     rng = np.random.default_rng(seed)
     trees = (_grow(math.pi / 4, rng), _grow(5 * math.pi / 4, rng))
     return Failure(

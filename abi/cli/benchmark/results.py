@@ -77,7 +77,7 @@ def markdown(values: Mapping[str, Any]) -> str:
         lines += [f"## {part['label']}", ""]
         lines += [
             f"{part['failure']}, {part['num_pairs']} pairs, {part['repetitions']} batches for each "
-            f"of {part['num_seeds']} seeds.",
+            f"of {part['num_seeds']} seeds.{_unfinished(part)}",
             "",
             "| test | strength | ours | 95% interval | paper | CPU s |",
             "|---|---|---|---|---|---|",
@@ -108,8 +108,20 @@ def _studied(part: Part, study: PowerStudy) -> dict[str, Any]:
         entry["interval"] = list(interval(rate))
         entry["paper"] = None if found is None else list(found)
         entry["differs"] = None if found is None or rate.rate is None else differs(rate, found)
-    sizes = {"repetitions": part.repetitions, "num_seeds": part.num_seeds}
-    return values | sizes
+    asked = len(part.tests) * len(part.strengths) * part.num_seeds
+    return values | {
+        "repetitions": part.repetitions,
+        "num_seeds": part.num_seeds,
+        "cells": {"asked": asked, "worked": len(study.cells)},
+    }
+
+
+def _unfinished(part: Mapping[str, Any]) -> str:
+    """How much of the part is there, where that is not all; older files do not say."""
+    cells = part.get("cells", {"asked": 0, "worked": 0})
+    if cells["worked"] >= cells["asked"]:
+        return ""
+    return f" Worked so far: {cells['worked']} of {cells['asked']} cells (test, strength, seed)."
 
 
 def _disagreements(part: Part, study: PowerStudy) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from validation import load_report
-from validation.page import Cell, Page, Section, Table, Verdict, render
+from validation.page import Cell, Page, Section, Table, Verdict, Written, render
+from validation.page.joint_verdict import verdict_over
 from validation.page.power_map import (
     is_power_map,
     load_power_map,
@@ -15,8 +16,8 @@ from validation.page.power_map import (
     power_map_section,
     power_map_verdict,
 )
-from validation.page.validation_page import validation_facts, validation_sections, verdict_of
-from validation.page.words import number, plural
+from validation.page.validation_page import validation_facts, validation_sections
+from validation.page.words import listing, plural
 
 from ... import __version__
 from ...storage import write_bytes
@@ -68,12 +69,7 @@ def write_page(
             maps.append((str(path), load_power_map(path)))
         else:
             tests.append((str(path), load_report(path)))
-    known = {name for fit in fits for name in fit.record.posterior.parameter_names}
-    unknown = [name for name in parameters if fits and name not in known]
-    if unknown:
-        raise ValueError(
-            f"`--parameter` must be one of {', '.join(sorted(known))}; got {unknown[0]}."
-        )
+    _require_known(parameters, fits)
     _require_same_problem(fits, tests)
     page = page_of(fits, _named(tests, fits), title, parameters, maps)
     write_bytes(out, render(page).encode())
@@ -153,29 +149,67 @@ def _title(fits: Sequence[Fit], tests: Named) -> str:
 
 def _verdict(fits: Sequence[Fit], tests: Named) -> Verdict:
     """The tests' verdict where there are any; a fit alone is never called right."""
+    unfinished = [fit for fit in fits if not fit.record.finished]
     if not tests:
         if len(fits) == 1:
             return fit_verdict(fits[0])
-        first = fit_verdict(fits[0])
         words = (
             f"{len(fits)} fits side by side. No test has compared any of them with the truth: that "
             "two of them agree shows that they agree."
         )
-        return Verdict("untested", "Not yet validated", words, (), first.next_step)
-    verdicts = [verdict_of(data) for _, data in tests]
-    worst = next((v for v in verdicts if v.tone == "rejected"), verdicts[0])
-    lines = [line for verdict in verdicts for line in verdict.rests_on]
-    words = worst.words
-    unfinished = [fit for fit in fits if not fit.record.finished]
+        if unfinished:
+            first = fit_verdict(unfinished[0])
+            headline = f"Unfinished: {listing([fit.record.name for fit in unfinished])}"
+            return Verdict(
+                "untested", headline, f"{_interrupted(unfinished)} {words}", (), first.next_step
+            )
+        return Verdict("untested", "Not yet validated", words, (), fit_verdict(fits[0]).next_step)
+    over = verdict_over(tests)
+    lines, words = list(over.rests_on), over.words
     if fits:
         words += (
             " The files do not record that these tests were of this fit: they stand together "
             "because you put them together."
         )
         lines += [line for fit in fits for line in fit_evidence(fit)] if len(fits) == 1 else []
-    if unfinished and worst.tone != "rejected":
-        return fit_verdict(unfinished[0])
-    return Verdict(worst.tone, worst.headline, words, tuple(lines), worst.next_step)
+    if not unfinished:
+        return Verdict(over.tone, over.headline, words, tuple(lines), over.next_step)
+    words = f"{_interrupted(unfinished)} {words}"
+    if over.tone == "rejected":
+        return Verdict(over.tone, over.headline, words, tuple(lines), over.next_step)
+    first = fit_verdict(unfinished[0])
+    headline = first.headline
+    if len(fits) > 1:
+        headline = f"Unfinished: {listing([fit.record.name for fit in unfinished])}"
+    return Verdict("untested", headline, words, tuple(lines), first.next_step)
+
+
+def _interrupted(fits: Sequence[Fit]) -> str:
+    """Which runs did not come to their end, and what that means for what is shown."""
+    parts = [f"{fit.record.name} was interrupted after {_progress(fit)}" for fit in fits]
+    return (
+        f"{listing(parts)}: what is shown of it is the proposal of its last finished round, which "
+        "is not the answer."
+    )
+
+
+def _progress(fit: Fit) -> str:
+    done, plan = len(fit.record.posterior.rounds), fit.record.plan
+    return f"{done} of {plural(done if plan is None else plan.num_rounds, 'round')}"
+
+
+def _require_known(parameters: Sequence[str], fits: Sequence[Fit]) -> None:
+    """Refuse to draw a parameter that no fit has."""
+    if parameters and not fits:
+        raise ValueError(
+            "`--parameter` draws a parameter of a fit, and `paths` name none; leave it out."
+        )
+    known = {name for fit in fits for name in fit.record.posterior.parameter_names}
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        raise ValueError(
+            f"`--parameter` must be one of {', '.join(sorted(known))}; got {unknown[0]}."
+        )
 
 
 def _require_same_problem(fits: Sequence[Fit], tests: Named) -> None:
@@ -219,17 +253,13 @@ def _comparison(fits: Sequence[Fit]) -> Table:
         cells = []
         for name in shared:
             m = fit.marginals[posterior.parameter_names.index(name)]
-            cells.append(f"{number(float(m.draws.mean()))} ± {number(float(m.draws.std()), 2)}")
+            cells.append(Written(f"{m.near(m.mean, 2)} ± {m.near(m.sd, 2)}", m.mean))
         seconds = sum(r.seconds for r in posterior.rounds)
-        rows.append(
-            (
-                fit.record.name,
-                posterior.num_simulations,
-                len(posterior.rounds),
-                round(seconds, 1),
-                *cells,
-            )
-        )
+        rounds: Cell = len(posterior.rounds)
+        if not fit.record.finished:
+            rounds = Written(f"unfinished: {_progress(fit)}", float(len(posterior.rounds)))
+        name, calls = fit.record.name, posterior.num_simulations
+        rows.append((name, calls, rounds, round(seconds, 1), *cells))
     return Table(
         "Calls, cost, and mean ± standard deviation of each shared parameter",
         ("fit", "calls", "rounds", "seconds", *shared),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..ending import Json, print_json
+from ..ending import Json, check_installed, print_json
 from ..loading import load_instance
 
 
@@ -43,7 +43,8 @@ def report_command(
         int | None,
         typer.Option(
             min=0,
-            help="Simulations at posterior draws; 0 for none; 200 when omitted, fewer if slow.",
+            help="Simulations at posterior draws: 0 for none, or 20 and more; 200 when omitted, fewer "
+            "if slow.",
         ),
     ] = None,
     reference: Annotated[
@@ -57,7 +58,14 @@ def report_command(
     The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
     """
     from .assemble import write_page
+    from .predictive_section import LEAST
     from .sources import Wanted
+
+    check_installed("abi report", "matplotlib", "jinja2")
+    if num_predictive is not None and 0 < num_predictive < LEAST:
+        raise ValueError(
+            f"`--num-predictive` must be 0, for none, or at least {LEAST}; got {num_predictive}."
+        )
 
     wanted = Wanted(
         num_samples,

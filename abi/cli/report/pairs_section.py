@@ -39,7 +39,9 @@ def pairs_block(
         panels.append((*line, _diagonal(marginals[i], spans[i])))
     choices = tuple(
         Choice(
-            marginals[j].name, f"{number(spans[j][0], 3)} to {number(spans[j][1], 3)}", j in first
+            marginals[j].name,
+            " to ".join(marginals[j].near(end, 1) for end in spans[j]),
+            j in first,
         )
         for j in offered
     )
@@ -126,8 +128,7 @@ def _diagonal(m: Marginal, span: Ends) -> Figure:
         for side in ("left", "top", "right"):
             axes.spines[side].set_visible(False)
         svg = inline_svg(figure)
-    mean, sd = float(m.draws.mean()), float(m.draws.std())
-    return Figure(svg, alt=f"{m.name}: {number(mean)} ± {number(sd, 2)}.", caption="")
+    return Figure(svg, alt=f"{m.name}: {m.near(m.mean, 2)} ± {m.near(m.sd, 2)}.", caption="")
 
 
 def _correlation(across: Marginal, up: Marginal) -> float:

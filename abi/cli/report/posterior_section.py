@@ -19,10 +19,11 @@ from validation.page import (
     Series,
     Table,
     Text,
+    Written,
 )
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
-from validation.page.words import beside, number
+from validation.page.words import measured, number
 
 from .density import Array, Ends, curve, view
 from .pairs_section import pairs_block
@@ -53,9 +54,13 @@ class Marginal:
         """Of the draws."""
         return float(self.draws.std())
 
-    def near(self, value: float) -> float:
-        """A value of this parameter, rounded as its spread allows."""
-        return beside(float(value), self.sd)
+    def near(self, value: float, digits: int = 3) -> str:
+        """A value of this parameter in the decimals that its spread has."""
+        return measured(float(value), self.sd, digits)
+
+    def cell(self, value: float) -> Written:
+        """The same in a table."""
+        return Written(self.near(value), float(value))
 
     @property
     def contraction(self) -> float | None:
@@ -129,8 +134,8 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     many = len(marginals) > _MOST_PICTURES
     for m in _ordered(marginals) if many else marginals:
-        low, median, high = (m.near(v) for v in np.quantile(m.draws, [0.05, 0.5, 0.95]))
-        row: list[Cell] = [m.name, _glyph(m), m.near(m.mean), m.near(m.sd), low, median, high]
+        values = (m.mean, m.sd, *np.quantile(m.draws, [0.05, 0.5, 0.95]))
+        row: list[Cell] = [m.name, _glyph(m), *(m.cell(value) for value in values)]
         row += [_rounded(m.contraction)] if with_prior else []
         row += [_rounded(m.shift), _rounded(m.width_ratio)] if with_exact else []
         rows.append(tuple(row))
@@ -176,8 +181,7 @@ def marginal_figure(m: Marginal) -> Figure:
     return Figure(
         svg,
         alt=_alt(m, low, high),
-        caption=f"{number(beside(m.mean, m.sd, 2))} ± {number(m.sd, 2)}, 90% in "
-        f"{number(m.near(low))} to {number(m.near(high))}",
+        caption=f"{m.near(m.mean, 2)} ± {m.near(m.sd, 2)}, 90% in {m.near(low)} to {m.near(high)}",
         title=m.name,
         readout=Readout(
             m.name, left, right, *m.span, (Series("below:", below.tolist(), percent=True),)
@@ -187,19 +191,13 @@ def marginal_figure(m: Marginal) -> Figure:
 
 def _alt(m: Marginal, low: float, high: float) -> str:
     text = (
-        f"Density of {m.name}: mean {number(m.near(m.mean))}, standard deviation "
-        f"{number(m.sd, 3)}, 90% between {number(m.near(low))} and {number(m.near(high))}."
+        f"Density of {m.name}: mean {m.near(m.mean)}, standard deviation {m.near(m.sd)}, "
+        f"90% between {m.near(low)} and {m.near(high)}."
     )
-    if m.prior is not None:
-        text += (
-            f" Prior: mean {number(float(m.prior.mean()))}, standard deviation "
-            f"{number(float(m.prior.std()), 3)}."
-        )
-    if m.exact is not None:
-        text += (
-            f" Exact posterior: mean {number(float(m.exact.mean()))}, standard deviation "
-            f"{number(float(m.exact.std()), 3)}."
-        )
+    for what, part in (("Prior", m.prior), ("Exact posterior", m.exact)):
+        if part is not None:
+            mean, sd = float(part.mean()), float(part.std())
+            text += f" {what}: mean {measured(mean, sd)}, standard deviation {number(sd, 3)}."
     return text
 
 
@@ -213,7 +211,7 @@ def _glyph(m: Marginal) -> Glyph:
     return Glyph(
         [value / top for value in density],
         behind,
-        f"Density of {m.name} between {number(m.span[0], 3)} and {number(m.span[1], 3)}",
+        f"Density of {m.name} between {m.near(m.span[0], 1)} and {m.near(m.span[1], 1)}",
     )
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from simulators import simulate
 from simulators.random import child_seed
-from validation.page import Block, Figure, Readout, Section, Series, Table, Text
+from validation.page import Block, Figure, Readout, Section, Series, Table, Text, Written
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, dots, inline_svg
-from validation.page.words import number, plural
+from validation.page.words import measured, number, plural
 
 from .density import Array
 from .sources import FitRecord
@@ -23,7 +23,9 @@ from .sources import FitRecord
 _SIZE = (540, 230)
 _MOST_VALUES = 2_000
 _NUM_FURTHEST = 8
-_NUM_SIMULATIONS, _LEAST, _SECONDS = 200, 20, 120.0
+_NUM_SIMULATIONS, _SECONDS = 200, 120.0
+LEAST = 20
+"""Simulations that the bands need."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     if num_simulations is None:
         pace = _seconds_per_call(record)
         num_simulations = min(_NUM_SIMULATIONS, int(_SECONDS / pace) if pace > 0 else 10**9)
-        if num_simulations < _LEAST:
+        if num_simulations < LEAST:
             return (
                 f"Not simulated: a call took {number(pace, 2)} seconds in the fit; ask for as many "
                 "as you like with --num-predictive."
@@ -80,10 +82,14 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return f"Not simulated: the simulator failed: {reason}"
-    if len(run.x) < _LEAST or run.x.shape[1] != len(record.posterior.x_o):
+    if len(run.x) < LEAST:
         return (
-            f"Not shown: the simulator gave {plural(len(run.x), 'usable simulation')} of "
-            f"{run.x.shape[1] if len(run.x) else 0} values for an observation of "
+            f"Not shown: only {len(run.x)} of {plural(len(theta), 'simulation')} gave a usable "
+            f"result, and bands need {LEAST}."
+        )
+    if run.x.shape[1] != len(record.posterior.x_o):
+        return (
+            f"Not shown: the simulator gives {run.x.shape[1]} values for an observation of "
             f"{len(record.posterior.x_o)}."
         )
     return Predictive(
@@ -162,19 +168,14 @@ def _figure(found: Predictive) -> Figure:
 
 def _furthest(found: Predictive) -> Table:
     order = np.argsort(found.tails, kind="stable")[:_NUM_FURTHEST]
-    rows = tuple(
-        (
-            int(j) + 1,
-            float(found.x_o[j]),
-            float(np.quantile(found.x[:, j], 0.05)),
-            float(np.median(found.x[:, j])),
-            float(np.quantile(found.x[:, j], 0.95)),
-            float(f"{found.tails[j]:.2g}"),
-        )
-        for j in order
-    )
+    rows = []
+    for j in order:
+        spread = float(found.x[:, j].std())
+        values = (found.x_o[j], *np.quantile(found.x[:, j], [0.05, 0.5, 0.95]))
+        cells = (Written(measured(float(value), spread), float(value)) for value in values)
+        rows.append((int(j) + 1, *cells, float(f"{found.tails[j]:.2g}")))
     columns = ("value number", "x_o", "5%", "median", "95%", "share as far out")
-    return Table("The values of x_o that the posterior expects least", columns, rows)
+    return Table("The values of x_o that the posterior expects least", columns, tuple(rows))
 
 
 def _seconds_per_call(record: FitRecord) -> float:

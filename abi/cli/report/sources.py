@@ -84,7 +84,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
     support = getattr(posterior.model, "support", None)
     if support is None:
         support = Support.of(object() if draws is None else prior, posterior.theta_dim)  # type: ignore[arg-type]
-    exact = _exact(simulator, posterior, wanted) if wanted.reference else None
+    exact = _exact(simulator, posterior, wanted, notes) if wanted.reference else None
     return FitRecord(
         name=str(path),
         posterior=posterior,
@@ -151,14 +151,23 @@ def _prior_and_simulator(
                 "compare with the prior and to predict data."
             )
         return prior if prior is not None else getattr(simulator, "prior", None), simulator
-    if simulator is None:
+    if simulator is None and _has_path(origin, "simulator", notes):
         _, simulator = _attempt(lambda: from_origin(origin, object(), None), "simulator", notes)
     if prior is None:
         if origin["prior"] == "task":
             prior = getattr(simulator, "prior", None)
-        else:
+        elif _has_path(origin, "prior", notes):
             prior, _ = _attempt(lambda: from_origin(origin, None, object()), "prior", notes)
     return prior, simulator
+
+
+def _has_path(origin: dict[str, Any], what: str, notes: list[str]) -> bool:
+    """Whether the run recorded where to import it from; a note with what to type if not."""
+    if origin[what] is not None:
+        return True
+    spec = origin.get("named", {}).get(what) or "module:object"
+    notes.append(f"The {what} of this run has no import path of its own: give --{what} {spec}.")
+    return False
 
 
 def _attempt(find: Callable[[], tuple[Any, Any]], what: str, notes: list[str]) -> tuple[Any, Any]:
@@ -166,9 +175,14 @@ def _attempt(find: Callable[[], tuple[Any, Any]], what: str, notes: list[str]) -
     try:
         return find()
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        notes.append(f"The {what} could not be imported again: {reason.rstrip('.')}.")
+        notes.append(f"The {what} could not be imported again: {_reason(error)}.")
         return None, None
+
+
+def _reason(error: Exception) -> str:
+    """Its first line, or its kind where it says nothing."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def _prior_draws(
@@ -178,7 +192,7 @@ def _prior_draws(
     try:
         draws = sample_prior(sampler, _NUM_PRIOR, child_seed(wanted.seed, 1))
     except Exception as error:
-        notes.append(f"The prior could not be sampled: {str(error).splitlines()[0]}")
+        notes.append(f"The prior could not be sampled: {_reason(error)}.")
         return None
     if draws.shape[1] != posterior.theta_dim:
         notes.append(
@@ -199,14 +213,19 @@ class _Function:
         return torch.as_tensor(self.function(int(sample_shape[0])))
 
 
-def _exact(simulator: Any, posterior: ABIPosterior, wanted: Wanted) -> Tensor | None:
-    """Draws of the exact posterior, where the simulator knows it."""
+def _exact(
+    simulator: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
+) -> Tensor | None:
+    """Draws of the exact posterior, where the simulator knows it and can draw from it."""
     reference = getattr(simulator, "reference_posterior", None)
     if reference is None:
         return None
     try:
         draws: Tensor = reference(posterior.x_o, _NUM_EXACT, child_seed(wanted.seed, 2))
     except NotImplementedError:
+        return None
+    except Exception as error:  # it may not know every x_o, and the report goes on
+        notes.append(f"The exact posterior could not be drawn from: {_reason(error)}.")
         return None
     return draws
 

@@ -48,7 +48,8 @@ def reproduce_command(
         bool, typer.Option("--quick", help="Minutes in place of hours: few calls, one seed.")
     ] = False,
     methods: Annotated[
-        str | None, typer.Option(help="Only these, with commas: abi,abi_paper,snpe,... [all]")
+        str | None,
+        typer.Option(help="Only these, with commas: abi,abi_paper,snpe,...; all if omitted."),
     ] = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds of the fits, with commas. [0,1,2; quick: 0]")
@@ -89,6 +90,8 @@ def reproduce_command(
         finished = experiment.run(
             cells, minutes, lambda line: typer.echo(line, err=True) if progress else None
         )
+    if not finished:  # and nothing that was written before is written over
+        raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
     values = _write(experiment, finished, out, quick)
     if as_json:
         print_json(values)

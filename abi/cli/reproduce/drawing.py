@@ -71,7 +71,7 @@ def draw_marginals(
         _marginals(ax, parts, None if exact is None else exact[:, j], ends[j])
         if exact is None and truth is not None:
             ax.axvline(float(truth[j]), color=EXACT, linestyle="--", linewidth=1.4, label="truth")
-        ax.set_xlabel(names[j])
+        ax.set_xlabel(names[j], parse_math=False)
     for ax in panels[len(names) :]:
         ax.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()

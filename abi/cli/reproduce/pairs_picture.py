@@ -87,9 +87,9 @@ def _label(ax: Axes, names: Sequence[str], i: int, j: int) -> None:
     ax.tick_params(labelsize=7, labelbottom=last, labelleft=j == 0 and i > 0)
     ax.locator_params(nbins=3)
     if last:
-        ax.set_xlabel(names[j], fontsize=9)
+        ax.set_xlabel(names[j], fontsize=9, parse_math=False)
     if j == 0 and i > 0:
-        ax.set_ylabel(names[i], fontsize=9)
+        ax.set_ylabel(names[i], fontsize=9, parse_math=False)
     if i == j:
         ax.set_yticks([])
         ax.spines[["left", "top", "right"]].set_visible(False)

@@ -70,7 +70,7 @@ def _by_round(
             ax.plot(*curve(stage[:, j].double().numpy(), span, ends[j]), color=shade, linewidth=1.6)
         if exact is not None:
             ax.plot(*curve(last, span, ends[j]), "--", color=EXACT, linewidth=1.4)
-        ax.set_xlabel(names[j])
+        ax.set_xlabel(names[j], parse_math=False)
         ax.set_xlim(*span)
         ax.set_ylim(bottom=0.0)
         bare(ax)

@@ -68,12 +68,16 @@
   }
 
   // Read a picture: the pointer, or a slider for the keyboard, turns a position into words.
-  const format = (value) => {
+  // A place on an axis is told in steps of the axis: from 2023.9 to 2024.1 three digits say nothing.
+  const format = (value, span = 0) => {
     if (!Number.isFinite(value)) return "–";
     const size = Math.abs(value);
+    const step = span > 0 ? Math.floor(Math.log10(span)) : 0;
+    const large = size ? Math.floor(Math.log10(size)) : 0;
+    const digits = span > 0 ? Math.min(15, Math.max(1, large - step + 3)) : 3;
     const text = size && (size < 1e-3 || size >= 1e6)
-      ? value.toExponential(2)
-      : value.toLocaleString("en", { maximumSignificantDigits: 3 });
+      ? value.toExponential(digits - 1)
+      : value.toLocaleString("en", { maximumSignificantDigits: digits });
     return text.replace("-", "−");
   };
   for (const picture of document.querySelectorAll(".picture[data-readout]")) {
@@ -105,7 +109,10 @@
         const value = one.values[low] + (place - low) * (one.values[high] - one.values[low]);
         return `${one.name} ${one.percent ? Math.round(100 * value) + " %" : format(value)}`;
       });
-      says.textContent = [`${data.name} ${format(where)}`, ...words].join(" · ");
+      const here = data.whole
+        ? Math.round(where).toLocaleString("en")
+        : format(where, data.high - data.low);
+      says.textContent = [`${data.name} ${here}`, ...words].join(" · ");
       slide.setAttribute("aria-valuetext", says.textContent);
       line.hidden = says.hidden = false;
       const x = data.left + at * (data.right - data.left);
