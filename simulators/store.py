@@ -1,6 +1,6 @@
 """A folder that keeps every finished simulation: append-only, whole after a kill at any moment.
 
-    STORE/manifest.json         format, version, seed, number of rows, theta's fingerprint, simulator
+    STORE/manifest.json         format, version, seed, number of rows, sha256 of theta, simulator
     STORE/rows-00000042.npy     a structured array: row, theta (d,), x (p,)
     STORE/failed-00000043.npy   a structured array: row, theta (d,), reason
 
@@ -12,6 +12,7 @@ order of completion; readers put them in order of submission.
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -252,13 +253,12 @@ def _content(cell: CellType) -> Any:
 
 
 def _instructions(code: CodeType) -> str:
-    constants = code.co_consts
-    if constants and isinstance(constants[0], str):  # where a docstring stands
-        constants = constants[1:]
-    texts = [
-        _instructions(c) if isinstance(c, CodeType)
-        else str(sorted(map(repr, c))) if isinstance(c, frozenset)  # in no order of their own
-        else repr(c)
-        for c in constants
-    ]  # fmt: skip
-    return f"{code.co_code.hex()} {code.co_names} {texts}"
+    steps = dis.get_instructions(code)  # a docstring is no operand of any
+    return " ".join(f"{step.opname} {_operand(step.argval)}" for step in steps)
+
+
+def _operand(value: Any) -> str:
+    if isinstance(value, CodeType):
+        return f"({_instructions(value)})"
+    # A set has no order of its own.
+    return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

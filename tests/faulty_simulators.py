@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -85,10 +85,13 @@ class Seeded:
 
 @dataclass(frozen=True)
 class Logged:
-    """Writes a line a row to a file, with the process that simulates it, then takes its time."""
+    """Writes a line a row to a file, with the process that simulates it, then takes its time.
 
-    log: str
-    seconds: float = 0.0
+    Neither changes the rows, so a store may go on with another file and another time.
+    """
+
+    log: str = field(compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         with Path(self.log).open("a") as file:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from abi.cli.benchmark.results import markdown as experiment_table
 from validation.page.power_map import check_power_map
 from validation.perturbations import FAILURES
 
@@ -75,3 +76,10 @@ def test_one_column_measured_again_leaves_the_others(
     power_map.main()
     left = [test for test in values["tests"] if test != "colt"]
     assert json.loads(result.read_text())["tests"] == left
+
+
+@pytest.mark.parametrize("path", sorted((PAPER / "benchmark").glob("*.json")), ids=lambda p: p.stem)
+def test_the_tables_of_the_papers_experiments_are_those_of_their_files(path: Path) -> None:
+    values = json.loads(path.read_text())
+    if values["name"] != "lc2st":
+        assert experiment_table(values) == path.with_suffix(".md").read_text()

@@ -128,8 +128,13 @@ def test_a_refusal_is_an_answer_and_what_broke_is_tried_again(
 
 
 def test_no_fit_begins_after_the_time_is_up(folder: Path, fits: list[tuple[str, int]]) -> None:
-    assert reproduce("--methods", "good", "--minutes", "0")["cells"] == []
+    earlier = folder / "runs" / "reproduce" / "gaussian.md"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("of an earlier run")
+    done = invoke(*WORDS, "--methods", "good", "--minutes", "0")
+    assert "`--minutes`: 0 left time for nothing, and no cell is kept" in str(done.exception)
     assert fits == []
+    assert earlier.read_text() == "of an earlier run"
 
 
 def test_scores_are_those_of_abi_metrics_on_the_draws_kept(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind or size: mended where the meaning is plain, else refused in a line."""
+"""Arguments of the wrong kind or size: taken where their meaning is plain, else refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import simulators
 from abi import metrics, msw_distance
 from abi.distance import draw_directions
 from simulators.base import FunctionPrior, as_sampler, check_names
-from simulators.random import isolated_rng, torch_generator
+from simulators.random import torch_generator
 
 PRIOR = Independent(Uniform(torch.zeros(2), torch.ones(2)), 1)
 NEEDS_A_SEED = [
@@ -104,7 +104,7 @@ def test_a_function_and_its_joint_draws_refuse_what_is_no_seed() -> None:
     task = simulators.from_function(twice, PRIOR)
     with pytest.raises(ValueError, match="`seed` must be a non-negative integer; got -1"):
         task(torch.zeros(1, 2), seed=-1)
-    with pytest.raises(ValueError, match="`seed` must be a non-negative integer; got 0.5"):
+    with pytest.raises(ValueError, match=r"`seed` must be a non-negative integer; got 0\.5"):
         simulators.sample_joint(task, 3, seed=0.5)  # type: ignore[arg-type]
 
 

@@ -45,7 +45,7 @@ def mean_and_sd(moments: Mapping[str, Any]) -> str:
 
     mean, sd = moments["mean"], moments["sd"]
     if sd is None:  # of one draw
-        return f"{mean:.6g} ± –"
+        return f"{mean:.6g}"
     if sd >= 1e-6 and max(abs(mean), sd) < 1e7:
         places = max(3, 1 - math.floor(math.log10(sd)))
         return f"{mean:.{places}f} ± {sd:.{places}f}"

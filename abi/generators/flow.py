@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from simulators.random import isolated_rng, torch_generator
 
 from ..support import Support
+from ..torch_settings import unvalidated
 from .base import GeneratorState
 
 _DRAWS = 32  # at the x of each theta held out
@@ -62,6 +63,7 @@ class FlowModel:
     held: tuple[HeldOut, ...] = ()
 
     @torch.no_grad()
+    @unvalidated()
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
         with isolated_rng(seed):
@@ -76,6 +78,7 @@ class FlowModel:
         return self.support.from_real(z * self.scale + self.center)
 
     @torch.no_grad()
+    @unvalidated()
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
         out = torch.full((len(theta),), -torch.inf, dtype=self.center.dtype)
@@ -181,6 +184,7 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     return FlowModel(flows, support, tensors["center"], tensors["scale"], context, settings)
 
 
+@unvalidated()  # zuko's import switches checks off for good
 def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: int) -> nn.Module:
     """A flow with fresh weights; without a context where ``context_dim`` is 0."""
     import zuko

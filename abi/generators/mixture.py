@@ -19,6 +19,7 @@ from torch.distributions import Categorical, MixtureSameFamily, MultivariateNorm
 from simulators.random import child_seed, isolated_rng
 
 from ..support import Support
+from ..torch_settings import unvalidated
 from .base import GeneratorState, units
 
 _MAX_SEED = (1 << 32) - 1  # scikit-learn's limit
@@ -33,11 +34,13 @@ class MixtureModel:
     factors: Tensor
     support: Support
 
+    @unvalidated()
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
         with isolated_rng(seed):
             return self.support.from_real(self._distribution().sample((num_samples,)))
 
+    @unvalidated()
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
         out = torch.full((len(theta),), -torch.inf, dtype=self.means.dtype)

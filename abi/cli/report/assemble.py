@@ -188,8 +188,8 @@ def _interrupted(fits: Sequence[Fit]) -> str:
     """Which runs did not come to their end, and what that means for what is shown."""
     parts = [f"{fit.record.name} was interrupted after {_progress(fit)}" for fit in fits]
     return (
-        f"{listing(parts)}: what is shown of it is the proposal of its last finished round, which "
-        "is not the answer."
+        f"{listing(parts)}: what is shown of an interrupted run is the proposal of its last "
+        "finished round, which is not the answer."
     )
 
 

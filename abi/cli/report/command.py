@@ -43,8 +43,8 @@ def report_command(
         int | None,
         typer.Option(
             min=0,
-            help="Simulations at posterior draws: 0 for none, or 20 and more; 200 when omitted, fewer "
-            "if slow.",
+            help="Simulations at posterior draws: 0, or 20 and more; 200 when omitted, fewer if "
+            "slow.",
         ),
     ] = None,
     reference: Annotated[

@@ -12,7 +12,7 @@ import numpy as np
 
 from simulators import simulate
 from simulators.random import child_seed
-from validation.page import Block, Figure, Readout, Section, Series, Table, Text, Written
+from validation.page import Block, Cell, Figure, Readout, Section, Series, Table, Text, Written
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, dots, inline_svg
 from validation.page.words import measured, number, plural
@@ -82,19 +82,20 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return f"Not simulated: the simulator failed: {reason}"
-    if len(run.x) < LEAST:
+    x, x_o = run.x.double().numpy(), record.posterior.x_o.double().numpy()
+    return _unusable(x, len(theta), len(x_o)) or Predictive(x, x_o, len(run.failures))
+
+
+def _unusable(x: Array, num_simulations: int, x_dim: int) -> str:
+    """Why simulations cannot be shown beside an observation of ``x_dim`` values; empty if can."""
+    if len(x) < LEAST:
         return (
-            f"Not shown: only {len(run.x)} of {plural(len(theta), 'simulation')} gave a usable "
-            f"result, and bands need {LEAST}."
+            f"Not shown: {len(x)} of {plural(num_simulations, 'simulation')} gave a usable result, "
+            f"and the bands need {LEAST}."
         )
-    if run.x.shape[1] != len(record.posterior.x_o):
-        return (
-            f"Not shown: the simulator gives {run.x.shape[1]} values for an observation of "
-            f"{len(record.posterior.x_o)}."
-        )
-    return Predictive(
-        run.x.double().numpy(), record.posterior.x_o.double().numpy(), len(run.failures)
-    )
+    if x.shape[1] != x_dim:
+        return f"Not shown: the simulator gives {x.shape[1]} values for an observation of {x_dim}."
+    return ""
 
 
 def predictive_section(found: Predictive | str, key: str) -> Section:
@@ -168,7 +169,7 @@ def _figure(found: Predictive) -> Figure:
 
 def _furthest(found: Predictive) -> Table:
     order = np.argsort(found.tails, kind="stable")[:_NUM_FURTHEST]
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for j in order:
         spread = float(found.x[:, j].std())
         values = (found.x_o[j], *np.quantile(found.x[:, j], [0.05, 0.5, 0.95]))

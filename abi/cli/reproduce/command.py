@@ -49,7 +49,7 @@ def reproduce_command(
     ] = False,
     methods: Annotated[
         str | None,
-        typer.Option(help="Only these, with commas: abi,abi_paper,snpe,...; all if omitted."),
+        typer.Option(help="Only these, with commas: abi,abi_paper,...; all if omitted."),
     ] = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds of the fits, with commas. [0,1,2; quick: 0]")
