@@ -48,10 +48,11 @@ def simulate(
     x_row)`` to say why a row is not finite.
 
     A store remembers its simulator: the name, the plain settings (fields of a dataclass but those
-    with ``compare=False``, arguments of a ``functools.partial``) and a digest of its own code.
-    Another name, other settings, or other code of a lambda or under that name in another module
-    are another simulator, which is refused. Other code alone may be a mended bug: the run goes on
-    with the rows it has, and warns.
+    with ``compare=False``, arguments of a ``functools.partial``) and a digest of its own code and
+    of the plain values that come with it (defaults, attributes and what it closes over, but no
+    whole numbers and lists there, which may count calls). Another name, other settings, or other
+    code of a lambda or under that name in another module are another simulator, which is refused.
+    Other code alone may be a mended bug: the run goes on with the rows it has, and warns.
 
     Args:
         simulator: callable theta (n, d) -> x (n, p); a task, or a plain batched function. For a

@@ -225,14 +225,15 @@ def _plain(value: Any) -> Any:
 def _code(simulator: Any) -> str:
     """A digest of a function's instructions and of the plain values it carries with it.
 
-    Comments, docstrings, line numbers, and the code of the functions it calls do not count.
+    Comments, docstrings, line numbers and the code of the functions it calls do not count.
     """
     carried: list[Any] = []
     function = inspect.unwrap(simulator)
     if not hasattr(function, "__qualname__"):  # an object that can be called
         if not is_dataclass(function):
             values = getattr(function, "__dict__", {})
-            carried.append(_plain_values({k: v for k, v in values.items() if k[0] != "_"}))
+            public = {name: _steady(value) for name, value in values.items() if name[0] != "_"}
+            carried.append(_plain_values(public))
         function = inspect.unwrap(type(function).__call__)
     function = getattr(function, "py_func", function)  # behind numba's compiler
     code = getattr(function, "__code__", None)
@@ -240,9 +241,15 @@ def _code(simulator: Any) -> str:
         return ""
     carried.append(_plain(function.__defaults__ or ()))
     carried.append(_plain_values(function.__kwdefaults__ or {}))
-    carried.append(_plain([_content(cell) for cell in function.__closure__ or ()]))
+    carried.append(_plain([_steady(_content(cell)) for cell in function.__closure__ or ()]))
     digest = hashlib.sha256(f"{_instructions(code)} {carried}".encode()).hexdigest()
     return f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
+
+
+def _steady(value: Any) -> Any:
+    """A value, or None for whole numbers and lists: they may count or note down the calls."""
+    counts = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return None if counts or isinstance(value, list) else value
 
 
 def _content(cell: CellType) -> Any:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from abi import baselines, metrics
 from abi.baselines import posterior_estimation
 from abi.baselines.data_distance import DataDistance
-from abi.layout import Layout
 from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
 from abi.generators.wgan import WGANSettings

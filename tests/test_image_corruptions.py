@@ -172,6 +172,23 @@ def test_mistakes_about_images_are_named() -> None:
             image_corruption(*arguments, random_features())
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [(torch.zeros(4), r"`labels` must be whole numbers; got torch\.float32"),
+     (torch.tensor([0, 1, -1, 0]), r"`labels` must be 0 or more; got -1")],
+)  # fmt: skip
+def test_labels_are_classes(labels: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        image_corruption("blur", torch.full((4, 3, 8, 8), 0.5), labels, nn.Flatten())
+
+
+def test_labels_of_one_byte_are_classes_too() -> None:
+    labels = torch.tensor([0, 1, 1, 0], dtype=torch.uint8)
+    images = torch.rand(4, 3, 8, 8, generator=torch_generator(0))
+    failure = image_corruption("blur", images, labels, nn.Flatten())
+    assert failure.observe(3, 1).shape == (3, 2)
+
+
 # ------------------------------------------------------------------------------------- files
 
 

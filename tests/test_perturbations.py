@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from validation import sbc
+from validation import RatioScore, ScoreTest, TrainedColt, TrainedScore, sbc
 from validation.perturbations import (
     DIMENSIONS,
     FAILURES,
     NPTBENCH,
+    DiffusionTraining,
     Failure,
+    FlowTraining,
     Law,
     LinearScore,
     bivariate,
     find_failure,
+    load_cifar10,
     nptbench,
     tree,
 )
@@ -151,3 +155,29 @@ def test_mistakes_are_named() -> None:
         nptbench("covariance").at(-0.1)
     with pytest.raises(ValueError, match=r"`strength`.*1.5"):
         nptbench("additional_mode").at(1.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TrainedColt("identty"), r"`embedding` must be one of full, .*'identty'"),
+        (lambda: TrainedColt(num_samples=0), r"`num_samples`.*0"),
+        (lambda: ScoreTest("unifrom"), r"`kind` must be one of uniform, .*'unifrom'"),
+        (lambda: ScoreTest("uniform", 0), r"`num_calibration`.*0"),
+        (lambda: RatioScore(ScoreTest("c2st"), -1.0), r"`noise`.*-1\.0"),
+        (lambda: RatioScore(ScoreTest("c2st"), math.nan), r"`noise`.*nan"),
+        (lambda: TrainedScore(ScoreTest("c2st"), 1.5), r"`weakness`.*1\.5"),
+        (lambda: nptbench("covariance", DIMENSIONS[0]), r"`x_dim` must be a whole.*two arguments"),
+        (lambda: nptbench("covariance", 3.0), r"`x_dim`.*got 3\.0"),
+        (lambda: tree(-1), r"`seed`.*-1"),
+        (lambda: FlowTraining(num_pairs=0), r"`num_pairs`.*0"),
+        (lambda: FlowTraining(hidden=(0,)), r"`hidden`.*\(0,\)"),
+        (lambda: DiffusionTraining(steps=0), r"`steps`.*0"),
+        (lambda: DiffusionTraining(learning_rate=-1.0), r"`learning_rate`.*-1\.0"),
+        (lambda: load_cifar10("nowhere", 0), r"`most` must be at least 1.*got 0"),
+        (lambda: load_cifar10("nowhere", -1), r"`most`.*-1"),
+    ],
+)
+def test_mistyped_settings_are_refused_at_once(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -40,6 +40,14 @@ def test_the_seed_decides_the_draws(posterior: abi.ABIPosterior) -> None:
     assert not torch.equal(posterior.sample((5,), seed=1), posterior.sample((5,), seed=2))
 
 
+@pytest.mark.parametrize("shape", [5, (-3,), (3.0,), None, (2, "a")])
+def test_a_shape_that_is_none_is_refused(posterior: abi.ABIPosterior, shape: object) -> None:
+    with pytest.raises(ValueError, match=r"`sample_shape` must be a tuple .*, such as \(5,\)"):
+        posterior.sample(shape)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`seed` must be a non-negative integer; got None"):
+        posterior.sample((5,), seed=None)  # type: ignore[arg-type]
+
+
 def test_another_observation_is_refused(posterior: abi.ABIPosterior) -> None:
     for call in (
         lambda x: posterior.sample((1,), x=x),

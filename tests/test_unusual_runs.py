@@ -129,6 +129,22 @@ def written(source: str, module: str = "night") -> Callable[..., Any]:
     return found
 
 
+def scaled(rate: float) -> Callable[[Tensor], Tensor]:
+    def simulator(theta: Tensor) -> Tensor:
+        return rate * theta
+
+    return simulator
+
+
+def counted(calls: int) -> Callable[[Tensor], Tensor]:
+    def simulator(theta: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return theta.clone()
+
+    return simulator
+
+
 TEXT = "def simulator(theta):\n    return 2.0 * theta\n"
 COMMENTED = '# why\n\ndef simulator(theta):\n    """Twice."""\n    # so\n    return 2.0 * theta\n'
 OTHER = "def simulator(theta):\n    return 3.0 * theta\n"
@@ -165,6 +181,7 @@ def test_a_store_of_another_simulator_is_refused(tmp_path: Path, first: Any, sec
         (written(TEXT), written(OTHER)),
         (written(TEXT, "__main__"), written(OTHER, "night")),
         (Plain(0.5), Plain(0.6)),
+        (scaled(0.5), scaled(0.6)),
     ],
 )
 def test_other_code_of_the_same_simulator_is_warned_of_and_its_rows_are_kept(
@@ -186,6 +203,8 @@ def test_other_code_of_the_same_simulator_is_warned_of_and_its_rows_are_kept(
         (Queue(0.5, Path("a")), Queue(np.float64(0.5), Path("b"))),
         (from_function(double, PRIOR), from_function(double, PRIOR, parameter_names=["a"])),
         (double, from_function(double, PRIOR, batched=True)),
+        (scaled(0.5), scaled(0.5)),
+        (counted(0), counted(7)),
         (TwoMoons(), TwoMoons()),
     ],
 )

@@ -19,10 +19,6 @@ from abi.cli.benchmark.results import markdown, summary
 from simulators.random import isolated_rng, torch_generator
 from validation import (
     PowerStudy,
-    RatioScore,
-    ScoreTest,
-    TrainedColt,
-    TrainedScore,
     Training,
     ValidationResult,
     WholeTest,
@@ -30,14 +26,9 @@ from validation import (
     sbc,
 )
 from validation.perturbations import (
-    DIMENSIONS,
-    DiffusionTraining,
-    FlowTraining,
     find_failure,
     image_corruption,
-    load_cifar10,
     nptbench,
-    tree,
 )
 from validation.perturbations.described import described
 from validation.power_cells import PowerCell
@@ -314,49 +305,3 @@ def test_a_table_says_how_much_of_it_is_there() -> None:
     assert "for each of 3 seeds. Worked so far: 2 of 6 cells" in markdown(values)
     values["parts"][0]["cells"] = {"asked": 6, "worked": 6}
     assert "cells" not in markdown(values)
-
-
-# -------------------------------------------------------------------- tests and failures
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: TrainedColt("identty"), r"`embedding` must be one of full, .*'identty'"),
-        (lambda: TrainedColt(num_samples=0), r"`num_samples`.*0"),
-        (lambda: ScoreTest("unifrom"), r"`kind` must be one of uniform, .*'unifrom'"),
-        (lambda: ScoreTest("uniform", 0), r"`num_calibration`.*0"),
-        (lambda: RatioScore(ScoreTest("c2st"), -1.0), r"`noise`.*-1\.0"),
-        (lambda: RatioScore(ScoreTest("c2st"), math.nan), r"`noise`.*nan"),
-        (lambda: TrainedScore(ScoreTest("c2st"), 1.5), r"`weakness`.*1\.5"),
-        (lambda: nptbench("covariance", DIMENSIONS[0]), r"`x_dim` must be a whole.*two arguments"),
-        (lambda: nptbench("covariance", 3.0), r"`x_dim`.*got 3\.0"),
-        (lambda: tree(-1), r"`seed`.*-1"),
-        (lambda: FlowTraining(num_pairs=0), r"`num_pairs`.*0"),
-        (lambda: FlowTraining(hidden=(0,)), r"`hidden`.*\(0,\)"),
-        (lambda: DiffusionTraining(steps=0), r"`steps`.*0"),
-        (lambda: DiffusionTraining(learning_rate=-1.0), r"`learning_rate`.*-1\.0"),
-        (lambda: load_cifar10("nowhere", 0), r"`most` must be at least 1.*got 0"),
-        (lambda: load_cifar10("nowhere", -1), r"`most`.*-1"),
-    ],
-)
-def test_mistyped_settings_are_refused_at_once(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [(torch.zeros(4), r"`labels` must be whole numbers; got torch\.float32"),
-     (torch.tensor([0, 1, -1, 0]), r"`labels` must be 0 or more; got -1")],
-)  # fmt: skip
-def test_labels_are_classes(labels: Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        image_corruption("blur", torch.full((4, 3, 8, 8), 0.5), labels, Power(1.0))
-
-
-def test_labels_of_one_byte_are_classes_too() -> None:
-    labels = torch.tensor([0, 1, 1, 0], dtype=torch.uint8)
-    images = torch.rand(4, 3, 8, 8, generator=torch_generator(0))
-    failure = image_corruption("blur", images, labels, Power(1.0))
-    assert failure.observe(3, 1).shape == (3, 2)
