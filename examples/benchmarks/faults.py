@@ -200,7 +200,8 @@ def run_killed_ten_times(engine: str) -> dict[str, Any]:
             on_disk = found
         began = time.monotonic()
         theta, struck = submission("none", num_rows)
-        final = simulators.simulate(TASK, theta, engine="in-process", seed=SEED, store=store)
+        task = simulators.from_function(Logged(str(log)), PRIOR)  # a store knows its simulator
+        final = simulators.simulate(task, theta, engine="in-process", seed=SEED, store=store)
     return assess(final, struck, began) | {
         "num_rows": num_rows,
         "kills": 10,
