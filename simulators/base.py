@@ -144,10 +144,20 @@ def sample_prior(prior: Prior | Callable[[int], Any], num_samples: int, seed: in
 
 
 def sample_joint(task: Task, num_samples: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32."""
+    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32.
+
+    Raises:
+        ValueError: if the task does not give a row of x for each theta.
+    """
     seed = stream_seed(seed)
     theta = sample_prior(task.prior, num_samples, child_seed(seed, 0))
-    return theta, task(theta, child_seed(seed, 1))
+    x = task(theta, child_seed(seed, 1))
+    if x.ndim != 2 or len(x) != len(theta):
+        raise ValueError(
+            f"`task` must give x of shape (n, p), a row for each theta; of {len(theta)} theta it "
+            f"gave {tuple(x.shape)}. For one value a simulation return shape (n, 1)."
+        )
+    return theta, x
 
 
 def as_rows(theta: Tensor, theta_dim: int) -> Tensor:

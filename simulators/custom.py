@@ -129,7 +129,7 @@ def from_function(
     Args:
         f: the simulator. ``batched=False``: theta (d,) -> p values. ``batched=True``: theta (n, d)
             -> x (n, p). It may use the global random streams of Python, numpy or torch (they are
-            seeded for each call and restored) or take ``seed``.
+            seeded for each call and restored; numba's is not) or take ``seed``, below 2^63.
         prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d); no density is
             needed.
         batched: whether ``f`` takes many parameters at once.

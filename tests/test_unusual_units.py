@@ -34,7 +34,7 @@ from abi.encoders import FIXED, build_encoder
 from abi.layout import Layout
 from abi.support import Support, has_density, prior_log_prob
 from abi.training import TrainingSettings, train
-from simulators import GaussianLinear
+from simulators import GaussianLinear, from_function, sample_joint
 from simulators.random import isolated_rng, torch_generator
 
 
@@ -306,3 +306,10 @@ def test_names_tell_parameters_apart() -> None:
         quick_fit(parameter_names=["a", "a"])
     with pytest.raises(TypeError, match="`parameter_names` must be a list of names"):
         quick_fit(parameter_names="ab")
+
+
+@pytest.mark.parametrize("wrong", [lambda theta: theta.sum(1), lambda theta: torch.zeros(7, 2)])
+def test_a_joint_draw_has_a_row_of_x_for_each_theta(wrong: Any) -> None:
+    task = from_function(wrong, problems.BOX, batched=True)
+    with pytest.raises(ValueError, match=r"`task` must give x of shape \(n, p\)"):
+        sample_joint(task, 4, seed=0)
