@@ -125,6 +125,7 @@ def test_files_from_a_newer_version_are_refused(
 @pytest.mark.moves_global_rng  # importing arviz does
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_arviz_takes_the_draws(posterior: abi.ABIPosterior) -> None:
-    data = posterior.to_arviz(num_samples=25)
+    data = posterior.to_arviz(num_samples=25, prior=lambda n: torch.rand(n, 2))
+    assert data.prior["theta_2"].shape == (1, 25)
     assert set(data.posterior.data_vars) == {"theta_1", "theta_2"}
     assert data.posterior["theta_1"].shape == (1, 25)
