@@ -94,7 +94,7 @@ def _column(cells: list[Cell], floors: Floors) -> dict[str, str]:
     entries = {c.method: "failed" for c in cells}
     good = [c for c in cells if not c.error]
     seen = {m: len({c.observation for c in good if c.method == m}) for m in entries}
-    best = True
+    best = len(entries) > 1  # the least of one is no news
     for method in ranked(good, "w1", floors):
         excess = mean([c for c in good if c.method == method], "w1", floors).value
         value = f"{round(excess, 2) + 0.0:.2f}"  # no -0.00
