@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, SeededSimulator, sample_prior
+from simulators import Prior, SeededSimulator, Simulations, sample_prior
 from simulators.base import as_sampler, check_names
 from simulators.custom import CustomTask, as_seeded
-from simulators.random import isolated_rng
+from simulators.random import as_seed, isolated_rng
 
 from .config import WITHOUT_DENSITY, ABIConfig
 from .layout import Layout
@@ -57,8 +57,7 @@ class Plan:
     def __post_init__(self) -> None:
         for name in ("num_simulations", "num_rounds", "seed"):
             object.__setattr__(self, name, _whole(getattr(self, name), name))
-        if self.seed < 0:
-            raise ValueError(f"`seed` must be a non-negative integer; got {self.seed}.")
+        as_seed(self.seed)
         if self.num_rounds < 1:
             raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
         retries = self.config.max_retries if self.config.proposal == "generator" else 1
@@ -188,6 +187,19 @@ def _check_encoder(encoder: nn.Module, x_o: Tensor) -> None:
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
         got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ValueError(f"`encoder` must give features (n, k), two rows for two x; got {got}.")
+
+
+def check_simulations(simulations: Any) -> None:
+    """Refuse what does not hold pairs; None is none.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if simulations is not None and not isinstance(simulations, Simulations):
+        raise TypeError(
+            "`simulations` must be what simulators.simulate or load_store gives; got "
+            f"{type(simulations).__name__}."
+        )
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:

@@ -34,16 +34,7 @@ class Given:
 
     @classmethod
     def of(cls, distance: Any, encoder: Any, simulations: Simulations | None) -> Given:
-        """That of the arguments of a fit.
-
-        Raises:
-            TypeError: if ``simulations`` is something else.
-        """
-        if simulations is not None and not isinstance(simulations, Simulations):
-            raise TypeError(
-                "`simulations` must be what simulators.simulate or load_store gives; got "
-                f"{type(simulations).__name__}."
-            )
+        """That of the arguments of a fit."""
         digest = None
         if simulations is not None:
             both = simulations.theta.numpy().tobytes() + simulations.x.numpy().tobytes()

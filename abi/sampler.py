@@ -17,7 +17,7 @@ from .config import ABIConfig
 from .kernel import FixedKernel
 from .origin import from_origin, origin_of
 from .posterior import ABIPosterior
-from .problem import Plan, check_generator, default_rounds, pose
+from .problem import Plan, check_generator, check_simulations, default_rounds, pose
 from .progress import FitProgress
 from .round_steps import Round, Work
 from .rounds import RoundState
@@ -93,9 +93,10 @@ def fit(
     fixed = None if distance is None else FixedKernel(distance)
     if fixed is not None:
         fixed(problem.x_o.repeat(2, 1))  # one that gives no distances is not worth a simulation
+    check_simulations(simulations)
     folder = None
-    given = Given.of(distance, encoder, simulations)
     if run_dir is not None:
+        given = Given.of(distance, encoder, simulations)
         folder = RunFolder.create(run_dir, problem, plan, origin, given)
     work = Work(problem, plan, fixed, folder, simulations)
     return run(work, None, workers, timeout, progress)
@@ -131,6 +132,7 @@ def resume(
     Raises:
         ValueError: if the folder holds no run, or the arguments do not fit it.
     """
+    check_simulations(simulations)
     folder = RunFolder.open(run_dir)
     folder.check_given(Given.of(distance, encoder, simulations))
     plan, x_o, names, origin = folder.request()

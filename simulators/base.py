@@ -10,7 +10,6 @@ exists, an exact posterior for any observation.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
@@ -18,7 +17,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor
 
-from .random import as_seed, child_seed, fresh_seed, isolated_rng, stream_seed
+from .random import as_count, as_seed, child_seed, fresh_seed, isolated_rng, stream_seed
 
 
 @runtime_checkable
@@ -190,12 +189,7 @@ def as_observation(x_o: Tensor, x_dim: int) -> Tensor:
 
 def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:
     """Return the number of draws and their seed as ints, or say what is wrong with them."""
-    try:
-        count = operator.index(num_samples)
-    except TypeError:
-        count = -1
-    if count < 0:
-        raise ValueError(f"`num_samples` must be a non-negative integer; got {num_samples!r}.")
+    count = as_count(num_samples, "num_samples")
     return count, fresh_seed() if seed is None else as_seed(seed)
 
 

@@ -21,13 +21,18 @@ def fresh_seed() -> int:
 
 def as_seed(seed: int) -> int:
     """Return ``seed`` as an int, or say what is wrong with it."""
+    return as_count(seed, "seed")
+
+
+def as_count(value: int, name: str) -> int:
+    """Return a non-negative integer of any kind as an int, or say what is wrong with it."""
     try:
-        value = operator.index(seed)
+        count = operator.index(value)
     except TypeError:
-        value = -1
-    if value < 0:
-        raise ValueError(f"`seed` must be a non-negative integer; got {seed!r}.")
-    return value
+        count = -1
+    if count < 0:
+        raise ValueError(f"`{name}` must be a non-negative integer; got {value!r}.")
+    return count
 
 
 def stream_seed(seed: int | None) -> int:

@@ -8,7 +8,7 @@ density p(T(z)) |dT/dz|: a uniform prior becomes a standard normal.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch.distributions import Distribution, constraints
 from simulators import Prior
 
 from ..problem import Problem
-from ..support import Support, allowed, has_density
+from ..support import Support, allowed, has_density, prior_log_prob
 
 _MAX_TRIES = 200
 
@@ -45,9 +45,7 @@ class RealPrior(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density of z (..., d)."""
         z = value.reshape(-1, value.shape[-1])
-        density = cast(Any, self.prior).log_prob(self.box.from_real(z))
-        # A distribution with a batch shape gives one density a coordinate: they multiply.
-        density = torch.as_tensor(density).float().reshape(len(z), -1).sum(dim=1)
+        density = prior_log_prob(self.prior, self.box.from_real(z))
         return (density + self.box.log_jacobian(z)).reshape(value.shape[:-1])
 
 

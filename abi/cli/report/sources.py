@@ -188,9 +188,8 @@ def _reason(error: Exception) -> str:
 def _prior_draws(
     prior: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
 ) -> Tensor | None:
-    sampler = prior if hasattr(prior, "sample") else _Function(prior)
     try:
-        draws = sample_prior(sampler, _NUM_PRIOR, child_seed(wanted.seed, 1))
+        draws = sample_prior(prior, _NUM_PRIOR, child_seed(wanted.seed, 1))
     except Exception as error:
         notes.append(f"The prior could not be sampled: {_reason(error)}.")
         return None
@@ -201,16 +200,6 @@ def _prior_draws(
         )
         return None
     return draws
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A function n -> theta (n, d) as a prior."""
-
-    function: Callable[[int], Any]
-
-    def sample(self, sample_shape: Any, /) -> Tensor:
-        return torch.as_tensor(self.function(int(sample_shape[0])))
 
 
 def _exact(
