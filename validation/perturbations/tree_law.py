@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulators.random import child_seed, torch_generator
+from simulators.random import as_seed, child_seed, torch_generator
 
 from .task import Failure
 
@@ -76,9 +76,7 @@ def tree(seed: int = 2) -> Failure:
 
     Source: Chen, Bansal & Scott (2025), Section 1 (Figure 1) and Appendix C.1.
     """
-    if seed < 0:
-        raise ValueError(f"`seed` must be a non-negative integer; got {seed}.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(as_seed(seed))
     trees = (_grow(math.pi / 4, rng), _grow(5 * math.pi / 4, rng))
     return Failure(
         "tree" if seed == 2 else f"tree_seed_{seed}",
