@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 DRAWS_A_PARAMETER = 10
 """So many, at least, tell a covariance."""
 
+_BLOCK = 2**18
+"""Numbers a block of observations may have, so that its dozen passes stay in the cache."""
 _GROWING_STEPS = 3
 _KEPT = 0.99
 """Share of a normal law's draws that a growing step keeps."""
@@ -29,10 +32,6 @@ class Frame:
         centred = (theta - self.mean).permute(1, 2, 0)
         solved: Tensor = torch.linalg.solve_triangular(self.factor, centred, upper=False)
         return solved.permute(2, 0, 1)
-
-    def squared_distances(self, theta: Tensor) -> Tensor:
-        """Of theta (K, n, d) from the mean, in those units: (K, n)."""
-        return self.whitened(theta).square().sum(dim=-1)
 
     def restored(self, points: Tensor) -> Tensor:
         """Points (n, d) of the whitened space as parameters."""
@@ -58,56 +57,76 @@ def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:
     count, rows, width = samples.shape
     if count == 0:
         return Frame(torch.zeros(rows, width), torch.eye(width).expand(rows, -1, -1))
-    place = samples.median(dim=0).values
-    unit = _units((samples - place).abs())
-    frame = _core_frame((samples - place) / unit, correlated)
-    return Frame(place + unit * frame.mean, unit[:, None] * frame.factor)
+    draws = samples.permute(1, 2, 0).contiguous()
+    place = _median(draws)
+    draws = draws - place[..., None]
+    unit = _units(draws.abs())
+    cores = [
+        _core_frame(block / unit[:, None], correlated)
+        for block in draws.split(max(1, _BLOCK // (width * count)))
+    ]
+    mean = torch.cat([core.mean for core in cores])
+    factor = torch.cat([core.factor for core in cores])
+    return Frame(place + unit * mean, unit[:, None] * factor)
+
+
+def _median(values: Tensor) -> Tensor:
+    """Over the last dimension, the lower one of an even number; numpy's selection is vectorised."""
+    middle = (values.shape[-1] - 1) // 2
+    return torch.as_tensor(np.partition(values.numpy(), middle, axis=-1)[..., middle])
 
 
 def _units(away: Tensor) -> Tensor:
-    """One size (d,) for all distances (L, n, d), so that no unit of theta is too large or small."""
-    typical = away.median(dim=0).values.median(dim=0).values
-    typical = torch.where(typical > 0, typical, away.mean(dim=(0, 1)))
+    """One size (d,) for all distances (n, d, L), so that no unit of theta is too large or small."""
+    typical = _median(_median(away).T)
+    typical = torch.where(typical > 0, typical, away.mean(dim=(0, 2)))
     return torch.where(typical > 0, typical, torch.ones_like(typical))
 
 
-def _core_frame(samples: Tensor, correlated: bool) -> Frame:
-    """The frame of the core of draws (L, n, d) whose medians are 0."""
+def _core_frame(draws: Tensor, correlated: bool) -> Frame:
+    """The frame of the core of draws (n, d, L) whose medians are 0."""
     from scipy.special import gammaincinv
 
-    count, _, width = samples.shape
+    _, width, count = draws.shape
     half = min((count + width + 1) // 2, count)
     reach = float(gammaincinv(width / 2, _KEPT) / gammaincinv(width / 2, 0.5))
-    away = _from_median(samples)
-    frame = _moments(samples, away <= away.kthvalue(half, dim=0).values, correlated)
-    away = frame.squared_distances(samples)
-    frame = _moments(samples, away <= away.kthvalue(half, dim=0).values, correlated)
+    away = _from_median(draws)
+    frame = _moments(draws, away <= away.kthvalue(half, keepdim=True).values, correlated)
+    away = _from_frame(draws, frame)
+    frame = _moments(draws, away <= away.kthvalue(half, keepdim=True).values, correlated)
     for _ in range(_GROWING_STEPS):
-        away = frame.squared_distances(samples)
-        frame = _moments(samples, away <= reach * away.median(dim=0).values, correlated)
+        away = _from_frame(draws, frame)
+        frame = _moments(draws, away <= reach * _median(away)[:, None], correlated)
     return frame
 
 
-def _from_median(samples: Tensor) -> Tensor:
-    """Squared distances (L, n) from the median 0, in each parameter's median absolute deviation."""
-    spread = samples.abs().median(dim=0).values
+def _from_median(draws: Tensor) -> Tensor:
+    """Squared distances (n, L) from the median 0, in each parameter's median absolute deviation."""
+    spread = _median(draws.abs())
     # More than half of the draws in one place have no such spread.
-    spread = torch.where(spread > 0, spread, samples.square().mean(dim=0).sqrt())
-    return (samples / spread.clamp_min(1e-30)).square().sum(dim=-1)
+    spread = torch.where(spread > 0, spread, draws.square().mean(dim=-1).sqrt())
+    return (draws / spread.clamp_min(1e-30)[..., None]).square().sum(dim=1)
 
 
-def _moments(samples: Tensor, core: Tensor, correlated: bool) -> Frame:
-    """The frame of the draws (L, n, d) that are in the core (L, n)."""
-    inside = core[..., None].to(samples.dtype)
-    count = inside.sum(dim=0)
-    mean = (inside * samples).sum(dim=0) / count
-    centred = (inside * (samples - mean)).transpose(0, 1)
-    covariance = centred.transpose(1, 2) @ centred / (count[..., None] - 1).clamp_min(1)
+def _from_frame(draws: Tensor, frame: Frame) -> Tensor:
+    """Squared distances (n, L) of draws (n, d, L) from the frame's mean, in its units."""
+    centred = draws - frame.mean[..., None]
+    solved: Tensor = torch.linalg.solve_triangular(frame.factor, centred, upper=False)
+    return solved.square().sum(dim=1)
+
+
+def _moments(draws: Tensor, core: Tensor, correlated: bool) -> Frame:
+    """The frame of the draws (n, d, L) that are in the core (n, L)."""
+    inside = core[:, None].to(draws.dtype)
+    count = inside.sum(dim=-1)
+    mean = (inside * draws).sum(dim=-1) / count
+    centred = inside * (draws - mean[..., None])
+    covariance = centred @ centred.transpose(1, 2) / (count[..., None] - 1).clamp_min(1)
     variance = covariance.diagonal(dim1=1, dim2=2)
     constant = variance <= 1e-30
     scale = torch.where(constant, torch.ones_like(variance), variance).sqrt()
     if not correlated:
         return Frame(mean, torch.diag_embed(scale))
     correlation = covariance / (scale[:, :, None] * scale[:, None, :])
-    ridge = 1e-3 * torch.eye(samples.shape[2]) + torch.diag_embed(constant.float())
+    ridge = 1e-3 * torch.eye(draws.shape[1]) + torch.diag_embed(constant.float())
     return Frame(mean, scale[:, :, None] * torch.linalg.cholesky(correlation + ridge))
