@@ -6,7 +6,7 @@ in a form without order. The fixed encoders have nothing to learn:
 
 *flat* is x itself; *sorted* the items sorted by each of their coordinates in turn, so that none is
 preferred; *moments* their mean mu, and the Cholesky factor L of their covariance as log L_jj and
-asinh(L_ij / L_jj), which resolve a scale of 1e-4 and a correlation of 0.999 as well as any other;
+asinh(L_ij / L_ii), which resolve a scale of 1e-4 and a correlation of 0.999 as well as any other;
 *moments+sorted* both; *principal* the scores of x on its principal axes, and *principal+lags* the
 autocorrelations beside them (:mod:`abi.principal_encoder`), for series, spectra and curves;
 *transitions* the moments of values and of the increments that follow them

@@ -22,11 +22,11 @@ from typer.testing import CliRunner
 import abi
 from abi.cli.app import app
 from abi.cli.report.fit_page import fit_verdict, prepare
-from abi.cli.report.replay import fit_code, validation_code
+from abi.cli.report.replay import NUM_FITS, fit_code, validation_code
 from abi.cli.report.sources import FitRecord, Wanted, read_fit
 from abi.support import Support
 from abi.training import TrainingLog
-from simulators import GaussianLinear, sample_joint
+from simulators import GaussianLinear, sample_joint, sample_prior
 from simulators.random import isolated_rng
 from validation import Report, load_report, validate
 from validation.page import render
@@ -145,6 +145,25 @@ def test_a_fit_alone_is_never_called_right(run_dir: Path, page: str) -> None:
     code = validation_code(read_fit(run_dir, Wanted()))
     assert len(code.splitlines()) <= 3
     compile(code, "report", "exec")
+
+
+def test_the_lines_that_validate_fit_each_observation_with_a_seed_of_its_own(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+
+    def fit(prior: Any, simulator: Any, x: Tensor, *, seed: int, **_: Any) -> Tensor:
+        seeds.append(seed)
+        draws: Tensor = sample_prior(prior, 1_000, seed)
+        return draws
+
+    monkeypatch.chdir(tmp_path)
+    record = read_fit(run_dir, Wanted())
+    setup = fit_code(record).split("posterior = ")[0]
+    lines = validation_code(record).replace("abi.fit(", "fit(")
+    exec(setup + "\nimport simulators, validation\n" + lines, {"fit": fit})  # the page's own
+    assert len(set(seeds)) == len(seeds) == NUM_FITS
+    assert (tmp_path / "validation.json").is_file()
 
 
 def test_the_code_on_the_page_makes_the_same_posterior(run_dir: Path) -> None:

@@ -20,6 +20,7 @@ from validation import (
     WholeTest,
     as_posterior,
     colt,
+    colt_identity,
     local_hpd,
     localize,
     score_rank,
@@ -29,6 +30,7 @@ from validation.ball_ranks import soft_ranks
 from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
 from validation.draws import JointDraws
 from validation.frames import frame_of
+from validation.localization import framed_draws
 from validation.perturbations import nptbench
 from validation.score_ranks import _in_frame
 
@@ -298,3 +300,19 @@ def test_validate_takes_stored_samples_and_observations() -> None:
     assert len(report.results) == 3
     report = validate(exact, theta, x, ["score_rank", "local_hpd"], x_o=torch.zeros(2))
     assert torch.equal(report.results[1].details["x_o"], torch.zeros(1, 2))
+
+
+def two_bits(num_samples: int, x: Tensor) -> Tensor:
+    return torch.randint(0, 2, (num_samples, len(x), 2)).float()
+
+
+def test_draws_of_a_discrete_theta_that_are_the_truth_stay_ties() -> None:
+    """Rounded apart once whitened, p = q was rejected up to 0.85 of the time."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2_000, 2, generator=generator)
+    theta = torch.randint(0, 2, (2_000, 2), generator=generator).float()
+    draws, _ = framed_draws(as_posterior(two_bits), theta, x, 100, BALLS, 0)
+    share = (draws.samples == draws.theta).all(dim=-1).float().mean()
+    assert abs(float(share) - 0.25) < 5 * (0.25 * 0.75 / 200_000) ** 0.5
+    for run in (colt, colt_identity):
+        assert not run(two_bits, theta, x, num_samples=100, training=BALLS, seed=1).reject(0.01)

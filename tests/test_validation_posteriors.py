@@ -180,6 +180,19 @@ def test_per_observation_passes_each_row_its_own_seed() -> None:
     assert torch.equal(drawn[0], X)
 
 
+def test_per_observation_draws_other_noise_at_each_row_of_a_posterior_that_takes_a_seed() -> None:
+    """The same noise everywhere moves all ranks together: exact posteriors were rejected for it."""
+
+    class Exact:
+        def sample(self, sample_shape: tuple[int, ...], *, seed: int = 0) -> torch.Tensor:
+            return torch.randn(*sample_shape, 1, generator=torch.Generator().manual_seed(seed))
+
+    q = PerObservation(lambda x_o: Exact())
+    drawn = q.sample(200, X, 9)[..., 0].T  # (7, 200)
+    assert float((torch.corrcoef(drawn) - torch.eye(7)).abs().max()) < 0.35  # 5 standard errors
+    assert torch.equal(q.sample(200, X, 9)[..., 0].T, drawn)
+
+
 def test_per_observation_resamples_weighted_fits_and_refuses_short_ones() -> None:
     weights = torch.tensor([0.0, 1.0])
     q = PerObservation(lambda x_o: (torch.tensor([[0.0], [1.0]]), weights))

@@ -28,8 +28,7 @@ def binomial_band(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Levels z, and the low and high ends of F(z) - z, each (101,).
 
-    The whole curve of ``num_ranks`` uniform ranks lies inside with probability about 1 - alpha, and
-    not less: the counts are discrete.
+    The whole curve of ``num_ranks`` uniform ranks lies inside with probability about 1 - alpha.
 
     Args:
         num_ranks: N.

@@ -58,12 +58,14 @@ def fit_flow_null(
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     x = as_matrix(x, "x")
     training = training or paper_training(theta_dim)
+    # Folds share rows: a null with draws of its own in each would vary less than the observed.
     generator = torch_generator(part_seed(seed, 3))
+    z = torch.randn(num_nulls, 2 * len(x), theta_dim, generator=generator)
     shell = FlowNull((), x, theta_dim, num_nulls, num_ensemble, training, seed)
     folds = []
     for k, rows in enumerate(training_folds(len(x), num_folds, seed)):
-        z = torch.randn(num_nulls, 2 * len(rows), theta_dim, generator=generator)
-        folds.append(fit_base_networks(z, shell, rows, k))
+        both = torch.cat([rows, len(x) + rows])
+        folds.append(fit_base_networks(z[:, both], shell, rows, k))
     return replace(shell, folds=tuple(folds))
 
 

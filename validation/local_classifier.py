@@ -83,6 +83,9 @@ class LC2ST:
             smallest adjusted p-value. ``details``: ``statistics``, ``p_values`` and
             ``p_values_adjusted`` (m,), what the pictures need (``theta_o``, ``probabilities``,
             ``pp``), and x_o.
+
+        Raises:
+            ValueError: if x_o or ``theta_o`` has another shape, or it or q's draws are not finite.
         """
         check_counts(num_samples=num_samples)
         rows = as_rows(x_o, "x_o")
@@ -164,6 +167,10 @@ def fit_lc2st(
         seed: of draws, labels and training; with ``flow_null`` its own seed counts, since observed
             and null networks must be trained alike.
 
+    Raises:
+        ValueError: if an argument is not as described, pairs or draws are not finite, or ``flow``
+            is asked of a posterior whose inverse is not known.
+
     Source: Linhart, Gramfort & Rodrigues (2023), "L-C2ST: local diagnostics for posterior
     approximations in simulation-based inference", Algorithms 1 to 4.
     """
@@ -188,16 +195,18 @@ def fit_lc2st(
     draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), _MINIMUM)
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])
+    features = torch.cat([torch.cat([t, x], dim=1) for t in (draws.samples[0], theta)])
+    # Folds share rows: a null with labels of its own in each would vary less than the observed.
+    swapped = swapped_labels(len(x), num_nulls, part_seed(seed, 1, 0))
+    if labels == "pooled":
+        swapped = _pooled(swapped, part_seed(seed, 1, 0))
     folds = []
     for k, rows in enumerate(training_folds(len(x), num_folds, seed)):
-        pairs = [torch.cat([t[rows], x[rows]], dim=1) for t in (draws.samples[0], theta)]
-        swapped = swapped_labels(len(rows), num_nulls, part_seed(seed, 1, k))
-        if labels == "pooled":
-            swapped = _pooled(swapped, part_seed(seed, 1, k))
+        both = torch.cat([rows, len(x) + rows])
         folds.append(
             fit_classifiers(
-                torch.cat(pairs),
-                swapped.repeat_interleave(num_ensemble, dim=0),
+                features[both],
+                swapped[:, both].repeat_interleave(num_ensemble, dim=0),
                 groups=torch.arange(len(rows)).repeat(2),
                 training=training,
                 num_inits=num_ensemble if start == "shared" else num_ensemble * len(swapped),
@@ -205,55 +214,6 @@ def fit_lc2st(
             )
         )
     return LC2ST(posterior, tuple(folds), theta.shape[1], x.shape[1], num_ensemble, seed)
-
-
-def lc2st(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
-    x_o: Tensor | None = None,
-    *,
-    num_x_o: int = 10,
-    num_samples: int = 1_000,
-    seed: int = 0,
-    **keywords: Any,
-) -> ValidationResult:
-    """Train L-C2ST and test at x_o; without one, at ``num_x_o`` of the pairs' own observations.
-
-    Those are drawn at random and kept out of the training; the p-value is for all of them together.
-
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
-        x_o: one observation (p,), or several (m, p).
-        num_x_o: observations held out where none is given.
-        num_samples: N_v, draws from q at each x_o.
-        seed: of everything random.
-        **keywords: of :func:`fit_lc2st`.
-    """
-    if x_o is not None:
-        fitted = fit_lc2st(q, theta, x, seed=seed, **keywords)
-        return fitted.test(torch.as_tensor(x_o), num_samples=num_samples)
-    posterior = as_posterior(q)
-    kept, held = held_out(theta, x, num_x_o, seed)
-    fitted = fit_lc2st(posterior, *kept, seed=seed, **keywords)
-    return fitted.test(held, num_samples=num_samples)
-
-
-def held_out(
-    theta: Tensor, x: Tensor, num_x_o: int, seed: int
-) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Pairs to train on, and ``num_x_o`` observations (m, p) kept out of them."""
-    theta, x = checked_pairs(theta, x, _MINIMUM)
-    check_counts(num_x_o=num_x_o)
-    if len(x) - num_x_o < _MINIMUM:
-        raise ValueError(
-            f"`num_x_o` must leave at least {_MINIMUM} of the {len(x)} pairs; got {num_x_o}."
-        )
-    order = torch.randperm(len(x), generator=torch_generator(part_seed(seed, 4)))
-    kept, held = order[num_x_o:].sort().values, order[:num_x_o].sort().values
-    return (theta[kept], x[kept]), x[held]
 
 
 def _fit_flow(posterior: Any, theta: Tensor, x: Tensor, null: FlowNull) -> LC2ST:

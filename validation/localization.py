@@ -35,7 +35,7 @@ from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
 from .draws import JointDraws, drawn, joint_draws, split_rows
-from .frames import DRAWS_A_PARAMETER, frame_of
+from .frames import frame_of, num_frame_draws
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -123,6 +123,9 @@ def colt(
         :class:`Localizer`: called with an x (p,), it gives the point and radius where q and p
         differ most.
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
+
     Source: Chen, Bansal & Scott (2025), "CoLT: the conditional localization test for assessing the
     accuracy of neural posterior estimates", Algorithms 1 and 2.
     """
@@ -165,13 +168,35 @@ def colt(
     return ValidationResult(name, distance, p_value, seed, details=details)
 
 
-def colt_identity(q: Any, theta: Tensor, x: Tensor, **keywords: Any) -> ValidationResult:
-    """:func:`colt` with ``embedding="identity"``."""
-    return colt(q, theta, x, embedding="identity", **keywords)
+def colt_identity(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    *,
+    num_samples: int = 500,
+    train_fraction: float = 0.5,
+    training: ColtTraining | None = None,
+    seed: int = 0,
+) -> ValidationResult:
+    """:func:`colt` with ``embedding="identity"``, whose other arguments and errors these are."""
+    return colt(
+        q,
+        theta,
+        x,
+        embedding="identity",
+        num_samples=num_samples,
+        train_fraction=train_fraction,
+        training=training,
+        seed=seed,
+    )
 
 
 def localize(result: ValidationResult, x: Tensor) -> Localization:
-    """Where q and p differ most at x (p,), by the networks of a result of :func:`colt`."""
+    """Where q and p differ most at x (p,), by the networks of a result of :func:`colt`.
+
+    Raises:
+        ValueError: if the result is of another test, or x has another width or is not finite.
+    """
     localizer = result.details.get("localize")
     if localizer is None:
         raise ValueError(f"`result` must come from colt; {result.method!r} has no localization.")
@@ -184,14 +209,17 @@ def framed_draws(
 ) -> tuple[JointDraws, int]:
     """The pairs and K draws of q in the frame of q's core, and how many draws made that frame.
 
-    Those draws, enough for a covariance of d columns, are not ranked, so the frame is fair.
+    Those draws are not ranked, so the frame is fair.
     """
     width = int(torch.as_tensor(theta).shape[-1])
-    num_moments = max(50, DRAWS_A_PARAMETER * width) if training.whiten else 0
+    num_moments = num_frame_draws(width) if training.whiten else 0
     draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
     frame = frame_of(draws.samples[:num_moments])
-    truth = frame.whitened(draws.theta[None])[0]
-    return JointDraws(truth, draws.x, frame.whitened(draws.samples[num_moments:])), num_moments
+    truth, ranked = frame.whitened(draws.theta[None])[0], draws.samples[num_moments:]
+    # Of a discrete theta draws may be the truth; whitened in another batch they would be near it.
+    same = (ranked == draws.theta).all(dim=-1, keepdim=True)
+    white = frame.whitened(ranked).where(~same, truth)
+    return JointDraws(truth, draws.x, white), num_moments
 
 
 def ranks_in_balls(networks: BallNetworks, draws: JointDraws, seed: int) -> Tensor:
@@ -199,7 +227,9 @@ def ranks_in_balls(networks: BallNetworks, draws: JointDraws, seed: int) -> Tens
     centre = networks.centre(draws.x)
     away = networks.distances(draws.theta[None], centre)[0]
     parts = [networks.distances(part, centre) for part in draws.samples.split(50)]
-    return randomised_ranks(away, torch.cat(parts), seed)
+    # The last bit of a distance depends on the batch: a draw that is the truth is as far away.
+    same = (draws.samples == draws.theta).all(dim=-1)
+    return randomised_ranks(away, torch.cat(parts).where(~same, away), seed)
 
 
 def _largest_gap(ranks: Tensor) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from simulators.random import isolated_rng, torch_generator
 from .arviz_draws import arviz_draws, arviz_observation, is_arviz
 from .posteriors import as_matrix, progress_bar
 from .seeds import part_seed
+from .signatures import seeded
 
 Layout = Literal["samples_first", "observations_first"]
 
@@ -188,7 +189,9 @@ class PerObservation:
     Args:
         fit: ``fit(x_o (p,))``, or ``fit(x_o, seed=...)``, returns what was fitted: an object with
             ``sample((num_samples,))``, draws (L, d), a pair of draws (L, d) and weights (L,), or
-            ArviZ data (``idata.posterior[["a", "b"]]`` to choose parameters).
+            ArviZ data (``idata.posterior[["a", "b"]]`` to choose parameters). Draws of its own
+            making need noise of their own at each x: the same noise everywhere moves all ranks
+            together, and exact posteriors are rejected for it.
         progress: whether to show a bar over the observations.
     """
 
@@ -218,7 +221,7 @@ class PerObservation:
                 fitted, weights = fitted
             drawn = arviz_draws(fitted) if is_arviz(fitted) else fitted
             if hasattr(drawn, "sample") and not isinstance(fitted, Tensor | np.ndarray):
-                drawn = drawn.sample((num_samples,))
+                drawn = seeded(drawn.sample)((num_samples,))
         values = torch.as_tensor(drawn).detach().to("cpu", torch.float32)
         if values.ndim != 2:
             raise ValueError(

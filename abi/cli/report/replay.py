@@ -94,13 +94,13 @@ def validation_code(record: FitRecord) -> str:
     if record.simulator is None or not hasattr(record.simulator, "prior"):
         task = "task"
         setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
-    words = f"num_simulations={calls}"
+    words = f"num_simulations={calls}, seed=seed"
     words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
     words += ", config=config" if _config(posterior.config) else ""
     return (
         f"{setup}"
-        f"q = validation.PerObservation(lambda x: abi.fit(prior, simulator, x, {words}))\n"
-        f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}), "
+        f"q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, {words}))\n"
+        f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}, seed=0), "
         '["sbc", "c2st"]).save("validation.json")'
     )
 
