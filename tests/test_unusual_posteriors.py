@@ -232,7 +232,11 @@ def test_few_stored_draws_are_all_used() -> None:
         ("score_rank", {"num_train_draws": 0}, "`num_train_draws` must be at least 1"),
         ("c2st", {"statistic": "mse", "num_nulls": 0}, "`num_nulls` must be at least 1"),
         ("discriminative_calibration", {"num_permutations": 0}, "`num_permutations` must be at"),
-        ("conformal_multiple", {"fresh": max}, "`fresh` is used by variant='uniform' alone"),
+        (
+            "conformal_c2st",
+            {"variant": "multiple", "fresh": max},
+            "`fresh` is used by variant='uniform' alone",
+        ),
     ],
 )
 def test_arguments_without_an_answer_are_refused(

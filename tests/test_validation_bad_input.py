@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import validation
 from simulators import GaussianLinear, sample_joint
 from validation import METHODS, NOTES, ColtTraining, Training, ValidationResult
 
@@ -45,6 +47,28 @@ def run(name: str, q: Callable[..., object], theta: Tensor, x: Tensor, **changes
 def test_every_method_is_in_this_file_and_says_what_it_cannot_see() -> None:
     assert set(SETTINGS) == set(METHODS) == set(NOTES)
     assert all(note.blind_to and note.source for note in NOTES.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_public_and_names_its_arguments(name: str) -> None:
+    assert getattr(validation, name) is METHODS[name]
+    kinds = {p.kind for p in inspect.signature(METHODS[name]).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed"),
+    [
+        ("colt_identity", {"embedding": "full"}),
+        ("conformal_multiple", {"variant": "uniform"}),
+        ("conformal_multiple", {"num_calibration": 5}),
+    ],
+)
+def test_what_a_method_fixes_is_no_argument_of_it(name: str, fixed: dict[str, Any]) -> None:
+    theta, x = sample_joint(TASK, 60, 0)
+    (argument,) = fixed
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{argument}'"):
+        METHODS[name](exact, theta, x, **fixed)
 
 
 @pytest.mark.parametrize("name", METHODS)

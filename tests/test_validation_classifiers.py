@@ -11,9 +11,14 @@ from torch.distributions import Normal
 
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
-from validation import Training, c2st, conformal_c2st, discriminative_calibration
+from validation import (
+    Training,
+    c2st,
+    conformal_c2st,
+    conformal_multiple,
+    discriminative_calibration,
+)
 from validation.classifiers import fit_classifiers
-from validation.conformal import conformal_multiple
 from validation.two_sample import swapped_labels
 from validation.uniformity import ks_uniform
 

@@ -17,13 +17,14 @@ posteriors that are wrong by a known amount.
 from .ball_ranks import ColtTraining
 from .base_space import FlowNull, fit_flow_null
 from .classifiers import Training
-from .conformal import conformal_c2st
+from .conformal import conformal_c2st, conformal_multiple
 from .coverage import tarp
 from .density_ranks import hpd
 from .discriminative import discriminative_calibration
-from .local_classifier import LC2ST, fit_lc2st, lc2st
+from .local_call import lc2st
+from .local_classifier import LC2ST, fit_lc2st
 from .local_coverage import local_hpd
-from .localization import Localization, colt, localize
+from .localization import Localization, colt, colt_identity, localize
 from .methods import METHODS, NOTES
 from .posteriors import Posterior
 from .power_study import PowerRate, PowerStudy, power
@@ -61,7 +62,9 @@ __all__ = [
     "as_posterior",
     "c2st",
     "colt",
+    "colt_identity",
     "conformal_c2st",
+    "conformal_multiple",
     "discriminative_calibration",
     "fit_flow_null",
     "fit_lc2st",

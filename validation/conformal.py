@@ -76,6 +76,10 @@ def conformal_c2st(
         Distance of the U_j to uniform, or T. ``details``: ``ranks`` (n_q,), ``calibration`` in
         words, ``num_train``, ``num_test``.
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
+        TypeError: if ``score`` is neither a function nor a classifier.
+
     Source: "The surprising strength of weak classifiers for two-sample testing", eqs. 1 and 3 and
     Appendix A.4; Hu & Lei (2024).
     """
@@ -101,9 +105,29 @@ def conformal_c2st(
     return _by_permutation(pooled, len(calibration), m, num_permutations, details, seed)
 
 
-def conformal_multiple(q: Any, theta: Tensor, x: Tensor, **keywords: Any) -> ValidationResult:
-    """:func:`conformal_c2st` with ``variant="multiple"``."""
-    return conformal_c2st(q, theta, x, variant="multiple", **keywords)
+def conformal_multiple(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    *,
+    score: Any = None,
+    train_fraction: float = 0.5,
+    num_permutations: int = 999,
+    training: Training | None = None,
+    seed: int = 0,
+) -> ValidationResult:
+    """:func:`conformal_c2st` with ``variant="multiple"``, whose arguments and errors these are."""
+    return conformal_c2st(
+        q,
+        theta,
+        x,
+        variant="multiple",
+        score=score,
+        train_fraction=train_fraction,
+        num_permutations=num_permutations,
+        training=training,
+        seed=seed,
+    )
 
 
 def _score_and_rest(

@@ -51,6 +51,9 @@ def tarp(
     Returns:
         The Kolmogorov-Smirnov distance of the coverage values. ``details``: ``ranks`` (N,).
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
+
     Source: Lemos, Coogan, Hezaveh & Perreault-Levasseur (2023), "Sampling-based accuracy testing of
     posterior estimators for general inference", Algorithm 2.
     """

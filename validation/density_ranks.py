@@ -37,6 +37,10 @@ def hpd(
         The Kolmogorov-Smirnov distance of the ranks. ``details``: ``ranks`` (N,) and
         ``density``, which of the two was used.
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite, or a
+            density is NaN.
+
     Source: Hyndman (1996), "Computing and graphing highest density regions"; expected coverage of
     Deistler, Goncalves & Macke (2022).
     """

@@ -60,6 +60,9 @@ def discriminative_calibration(
     Returns:
         The divergence ``LPD + log 2`` in nats. ``details``: ``num_train``, ``num_test``, ``null``.
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
+
     Source: Yao & Domke (2023), "Discriminative calibration", Algorithm 1 and Section 3.
     """
     if null not in ("rows", "labels"):

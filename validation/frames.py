@@ -11,6 +11,8 @@ from torch import Tensor
 DRAWS_A_PARAMETER = 10
 """So many, at least, tell a covariance."""
 
+_LEAST_DRAWS = 50
+"""Of a frame, however few the parameters."""
 _BLOCK = 2**18
 """Numbers a block of observations may have, so that its dozen passes stay in the cache."""
 _GROWING_STEPS = 3
@@ -36,6 +38,11 @@ class Frame:
     def restored(self, points: Tensor) -> Tensor:
         """Points (n, d) of the whitened space as parameters."""
         return self.mean + (self.factor @ points[..., None])[..., 0]
+
+
+def num_frame_draws(width: int) -> int:
+    """Draws that CoLT sets apart for a frame: enough to tell a covariance of ``width`` columns."""
+    return max(_LEAST_DRAWS, DRAWS_A_PARAMETER * width)
 
 
 def frame_of(samples: Tensor, *, correlated: bool = True) -> Frame:

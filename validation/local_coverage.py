@@ -21,7 +21,7 @@ from simulators.random import torch_generator
 from .classifiers import Training, fit_classifiers
 from .density_ranks import hpd_ranks
 from .draws import check_counts
-from .local_classifier import held_out
+from .local_call import held_out
 from .local_result import max_t_result
 from .posteriors import as_matrix
 from .recognise import as_posterior
@@ -63,6 +63,9 @@ def local_hpd(
     Returns:
         T, or over several x_o its largest standardised value. ``details``: ``statistics``,
         ``p_values``, ``p_values_adjusted`` (m,), ``levels`` and ``coverage`` (m, 11) at each x_o.
+
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
 
     Source: Zhao, Dalmasso, Izbicki & Lee (2021), "Diagnostics for conditional density models and
     Bayesian inference algorithms", Algorithm 1; statistic of Linhart et al. (2023), Appendix.

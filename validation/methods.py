@@ -10,7 +10,7 @@ from .conformal import conformal_c2st, conformal_multiple
 from .coverage import tarp
 from .density_ranks import hpd
 from .discriminative import discriminative_calibration
-from .local_classifier import lc2st
+from .local_call import lc2st
 from .local_coverage import local_hpd
 from .localization import colt, colt_identity
 from .ranks import sbc

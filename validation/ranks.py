@@ -37,6 +37,9 @@ def sbc(
         The largest distance over the parameters, and the Bonferroni p-value. ``details``: ``ranks``
         (N, d), ``counts`` of draws below the truth (N, d), ``p_values`` and ``statistics`` (d,).
 
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
+
     Source: Talts, Betancourt, Simpson, Vehtari & Gelman (2018), "Validating Bayesian inference
     algorithms with simulation-based calibration", Algorithm 1.
     """

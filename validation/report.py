@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .draws import checked_pairs, drawn
-from .frames import DRAWS_A_PARAMETER
+from .frames import num_frame_draws
 from .methods import METHODS, NOTES
 from .posteriors import as_matrix, as_rows, progress_bar
 from .recognise import as_posterior
@@ -198,7 +198,8 @@ def validate(
             try:
                 count = num_samples
                 if name in ("colt", "colt_identity"):
-                    count = max(1, min(count, len(shared.stored.samples) - _frame_draws(theta)))
+                    frame = num_frame_draws(theta.shape[1])
+                    count = max(1, min(count, len(shared.stored.samples) - frame))
                 keywords = _keywords(name, shared, count, x_o)
                 results.append(METHODS[name](shared, theta, x, seed=seed, **keywords))
             except (ValueError, NotImplementedError) as error:
@@ -220,17 +221,12 @@ def _shared(
 ) -> tuple[SharedDraws, int]:
     """Draw once, enough for the test that needs most (CoLT's frame comes on top of K)."""
     posterior = as_posterior(q)
-    needed = num_samples + _frame_draws(theta)
+    needed = num_samples + num_frame_draws(theta.shape[1])
     if isinstance(posterior, StoredSamples):
         needed = min(needed, len(posterior.samples))
     samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
     stored = StoredSamples(as_matrix(x, "x"), samples)
     return SharedDraws(posterior, stored), min(num_samples, needed)
-
-
-def _frame_draws(theta: Tensor) -> int:
-    """Draws that CoLT sets apart for its frame."""
-    return max(50, DRAWS_A_PARAMETER * theta.shape[1])
 
 
 def _keywords(
@@ -245,7 +241,7 @@ def _keywords(
             keywords["num_samples"] = len(shared.q.samples)
     elif name == "discriminative_calibration":
         keywords["num_samples"] = min(10, num_samples)
-    elif "num_samples" in accepted or name == "colt_identity":
+    elif "num_samples" in accepted:
         keywords["num_samples"] = num_samples
     if x_o is not None and name in _LOCAL:
         keywords["x_o"] = x_o

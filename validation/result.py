@@ -43,7 +43,11 @@ class ValidationResult:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
     def reject(self, alpha: float = 0.05) -> bool:
-        """Whether H0 is rejected at level ``alpha``, in (0, 1)."""
+        """Whether H0 is rejected at level ``alpha``, in (0, 1).
+
+        Raises:
+            ValueError: if alpha lies outside.
+        """
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
         return self.p_value <= alpha

@@ -81,6 +81,9 @@ def score_rank(
     Returns:
         T, standard normal in scale under the null. ``details``: ``ranks`` (n_test,), and for an x_o
         ``statistics``, ``p_values`` and ``p_values_adjusted``.
+
+    Raises:
+        ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
     """
     check_counts(
         num_samples=num_samples,

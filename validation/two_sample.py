@@ -64,6 +64,10 @@ def c2st(
         Accuracy in [0, 1] (1/2 is chance) or the MSE statistic in [0, 1/4]. ``details``:
         ``num_train``, ``num_test``, ``form``.
 
+    Raises:
+        ValueError: if an argument is not as described, arguments exclude each other, or pairs,
+            draws or scores are not finite.
+
     Source: Lopez-Paz & Oquab (2017), "Revisiting classifier two-sample tests"; MSE: Linhart,
     Gramfort & Rodrigues (2023), eq. 7.
     """

@@ -31,6 +31,9 @@ def wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
         reference: draws, (m, d).
         order: p, 1 or 2.
 
+    Raises:
+        ValueError: if the order is another, or the draws are not finite or not of one dimension.
+
     >>> wasserstein(torch.zeros(2, 1), torch.tensor([[3.0], [5.0]]))
     4.0
     """

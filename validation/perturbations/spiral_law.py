@@ -56,6 +56,9 @@ def spiral(
         seed: of the model and its training pairs.
         progress: whether to show a bar while it is trained.
 
+    Raises:
+        ValueError: from the failure's ``at``, if a strength is no whole number of steps, or all.
+
     Source: Chen, Bansal & Scott (2025), Appendices C.3 and D.4, Figures 4 and 7.
     """
     training = training or DiffusionTraining()
