@@ -86,7 +86,7 @@ def calibrate(calls: int, num_fits: int, folder: Path) -> validation.Report:
                 TASK.prior, TASK, x[k], num_simulations=calls, num_rounds=2, config=config,
                 seed=child_seed(SEED, 2, k), progress=False,
             )  # fmt: skip
-            np.save(path, fit.sample((200,)).numpy())
+            np.save(path, fit.sample((200,), seed=child_seed(SEED, 3, k)).numpy())
             print(f"calibration: fit {k + 1} of {num_fits}", flush=True)
         samples.append(np.load(path, allow_pickle=False))
     pairs = theta[:num_fits], x[:num_fits]
