@@ -1,0 +1,117 @@
+"""The README's accuracy tables say what the accuracy study measured, every number of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from abi.cli.reproduce.cells import Cell
+
+ROOT = Path(__file__).parents[1]
+PAPER = ROOT / "examples/paper"
+sys.path.insert(0, str(PAPER))
+
+from accuracy_results import Results, mean, write_table  # noqa: E402
+
+RESULTS = Results(PAPER / "accuracy.json")
+CELLS = [cell for cell in RESULTS.cells.values() if not cell.error]
+FLOORS = {(c.model, c.observation): c for c in CELLS if c.method == "floor"}
+MODELS = {
+    "multimodal Gaussian": "MultimodalGaussian",
+    "Gaussian": "MultimodalGaussian",
+    "M/G/1 queue": "MG1",
+    "queue": "MG1",
+    "cosine": "Cosine",
+    "two moons": "TwoMoons",
+}
+METHODS = {
+    "ABI": "abi",
+    "ABI as published": "abi_paper",
+    "SNPE, one round": "snpe_1",
+    "SNPE, two rounds": "snpe_2",
+    "SNLE, one round": "snle_1",
+    "SNLE, two rounds": "snle_2",
+    "SMC-ABC": "smc_abc",
+    "rejection ABC": "rejection_abc",
+    "WABC": "wabc",
+    "ABC-SS": "abc_ss",
+    "WGAN-GP": "wgan_gp",
+}
+
+
+def table(heading: str) -> list[list[str]]:
+    """The README's table that begins with ``heading``: its entries by row, the headings first."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(heading))
+    end = next(i for i in range(start, len(lines)) if not lines[i].startswith("|"))
+    rows = [[entry.strip(" *") for entry in line[1:-1].split("|")] for line in lines[start:end]]
+    return [rows[0], *rows[2:]]
+
+
+def place(label: str, before: tuple[str, int] | None) -> tuple[str, int]:
+    """Model and budget of a label, such as "cosine, 15,000"; the model before where it has none."""
+    name, _, calls = label.rpartition(", ")
+    model = MODELS.get(name) or (before[0] if before else "")
+    return model, int(calls.replace(",", ""))
+
+
+def cells_of(at: tuple[str, int], method: str) -> list[Cell]:
+    return [c for c in CELLS if (c.model, c.budget) == at and c.method == METHODS[method]]
+
+
+def digits(value: float, places: int = 2) -> str:
+    """As a table has it: rounded once, and no -0.00."""
+    return f"{round(value, places) + 0.0:.{places}f}"
+
+
+MEASURES = ["W1 above floor", "in exact sds (floor)", "C2ST", "fits", "CPU s"]
+ROWS: list[tuple[tuple[str, int], list[str]]] = []
+for entries in table("| model, calls | method |")[1:]:
+    previous = ROWS[-1][0] if ROWS else None
+    here = place(entries[0], previous) if entries[0] or previous is None else previous
+    ROWS.append((here, entries[1:]))
+
+
+def test_the_table_of_methods_has_these_columns() -> None:
+    assert table("| model, calls | method |")[0] == ["model, calls", "method", *MEASURES]
+    assert {model for (model, _), _ in ROWS} == {cell.model for cell in CELLS}
+
+
+@pytest.mark.parametrize(("at", "row"), ROWS, ids=lambda part: " ".join(map(str, part[:2])))
+def test_a_row_of_the_table_of_methods_is_what_was_measured(
+    at: tuple[str, int], row: list[str]
+) -> None:
+    cells = cells_of(at, row[0])
+    excess = mean(cells, "w1", FLOORS)
+    assert excess.half is not None
+    in_sds = digits(mean(cells, "normalised_w1").value)
+    if "(" in row[2]:
+        floor = mean([FLOORS[c.model, c.observation] for c in cells], "normalised_w1")
+        in_sds += f" ({digits(floor.value)})"
+    assert row[1:] == [
+        f"{digits(excess.value)} ± {digits(excess.half)}",
+        in_sds,
+        digits(mean(cells, "c2st").value),
+        str(len(cells)),
+        digits(sum(c.fit_seconds for c in cells) / len(cells), 0),
+    ]
+
+
+def test_the_table_by_calls_is_what_was_measured() -> None:
+    heads, *rows = table("| method | cosine, ")
+    places: list[tuple[str, int]] = []
+    for head in heads[1:]:
+        places.append(place(head, places[-1] if places else None))
+    assert len(rows) >= 4
+    for method, *entries in rows:
+        for at, entry in zip(places, entries, strict=True):
+            if entry:  # an empty one claims nothing
+                excess = digits(mean(cells_of(at, method), "w1", FLOORS).value)
+                assert entry.split(" ")[0].strip("*") == excess, (method, at)
+
+
+def test_the_page_of_the_study_is_written_from_its_cells(tmp_path: Path) -> None:
+    write_table(RESULTS, tmp_path / "accuracy.md")
+    assert (PAPER / "accuracy.md").read_text() == (tmp_path / "accuracy.md").read_text()
