@@ -54,7 +54,20 @@ class Task(SeededSimulator, Protocol):
     def observation(self) -> Tensor: ...  # noqa: D102
 
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
-        """Draw (num_samples, d) from the exact posterior at ``x_o`` (p,)."""
+        """Draw from the exact posterior.
+
+        Args:
+            x_o: the observation, (p,) or (1, p).
+            num_samples: number of draws.
+            seed: the draws are a function of it and the other arguments.
+
+        Returns:
+            theta (num_samples, d), float32.
+
+        Raises:
+            NotImplementedError: where no method is known.
+            ValueError: if ``x_o`` is not finite, of another width, or impossible.
+        """
         ...
 
 
@@ -122,6 +135,11 @@ def as_sampler(prior: Any) -> Prior:
 def sample_prior(prior: Prior | Callable[[int], Any], num_samples: int, seed: int) -> Tensor:
     """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
 
+    Args:
+        prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d).
+        num_samples: number of draws.
+        seed: the global random streams are seeded with it while the prior draws.
+
     Raises:
         TypeError: if the prior can neither be sampled nor called.
         ValueError: if the draws do not have shape (num_samples, d) or are not finite.
@@ -142,14 +160,20 @@ def sample_prior(prior: Prior | Callable[[int], Any], num_samples: int, seed: in
     return theta
 
 
-def sample_joint(task: Task, num_samples: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
+def sample_joint(task: Task, n: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32.
 
+    Args:
+        task: a simulator with its prior.
+        n: number of pairs.
+        seed: the pairs are a function of it; a fresh one when omitted.
+
     Raises:
-        ValueError: if the task does not give a row of x for each theta.
+        ValueError: if ``n`` or ``seed`` is no whole number of 0 or more, or if the task does not
+            give a row of x for each theta.
     """
     seed = stream_seed(seed)
-    theta = sample_prior(task.prior, num_samples, child_seed(seed, 0))
+    theta = sample_prior(task.prior, as_count(n, "n"), child_seed(seed, 0))
     x = task(theta, child_seed(seed, 1))
     if x.ndim != 2 or len(x) != len(theta):
         raise ValueError(

@@ -132,7 +132,8 @@ def from_function(
             seeded for each call and restored; numba's is not) or take ``seed``, below 2^63.
         prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d); no density is
             needed.
-        batched: whether ``f`` takes many parameters at once.
+        batched: whether ``f`` takes many parameters at once. Row i of x then depends on how many
+            rows it is given at once; one theta at a time, it depends on ``(seed, i)`` alone.
         parameter_names: one name a parameter, in order.
         item_dim: where x is a list of items whose order may not matter, the values of one item.
         num_series: where x is some series of equal length, one after another, how many.

@@ -100,7 +100,16 @@ class LotkaVolterra:
         return torch.from_numpy(self._run(theta, seed, first_row)[0])
 
     def num_events(self, theta: Tensor, seed: int, *, first_row: int = 0) -> Tensor:
-        """Events that the simulations of the same arguments take, (n,): cut at max_events + 1."""
+        """Events that simulations take, the cost of each.
+
+        Args:
+            theta: rates, (n, 4).
+            seed: that of the simulations.
+            first_row: likewise.
+
+        Returns:
+            The counts (n,), cut at max_events + 1: such a row is a failure.
+        """
         return torch.from_numpy(self._run(theta, seed, first_row)[1])
 
     def failure_reason(self, theta_row: Tensor, x_row: Tensor) -> str | None:

@@ -147,7 +147,7 @@ def test_a_turned_boundary_knows_nothing_and_a_moved_one_keeps_the_ranks() -> No
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match=r"`name`.*'shift'"):
         nptbench("shift")
-    with pytest.raises(ValueError, match=r"`failure`.*'x'"):
+    with pytest.raises(ValueError, match=r"`family`.*'x'"):
         find_failure("x")
     with pytest.raises(ValueError, match=r"`theta_dim`.*0"):
         nptbench("covariance", 3, 0)

@@ -27,7 +27,7 @@ from validation import (
 )
 from validation.classifiers import fit_classifiers
 from validation.perturbations import LinearScore
-from validation.power_study import clopper_pearson
+from validation.power_rates import clopper_pearson
 from validation.weak import weakened
 
 CHEAP = {"sbc": WholeTest("sbc", {"num_samples": 50}), "hpd": WholeTest("hpd", {"num_samples": 50})}
@@ -174,9 +174,9 @@ def test_a_weak_classifier_lies_between_its_start_and_its_end() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"`methods`.*'sbcc'"):
+    with pytest.raises(ValueError, match=r"`method`.*'sbcc'"):
         power("sbcc", "covariance")
-    with pytest.raises(TypeError, match=r"`methods`.*int"):
+    with pytest.raises(TypeError, match=r"`method`.*int"):
         power({"one": 1}, "covariance")
     with pytest.raises(ValueError, match=r"`strengths`.*-1"):
         power("sbc", "covariance", [-1.0])

@@ -300,7 +300,7 @@ def test_tests_of_a_study_may_be_given_as_they_are() -> None:
         study = validation.power(methods, "mean_shift", [0.3], num_pairs=30, repetitions=1)
         assert set(study.methods) <= {"mine", "tarp"}
         assert all(cell.error is None for cell in study.cells)
-    with pytest.raises(ValueError, match="`methods` holds two tests of one name"):
+    with pytest.raises(ValueError, match="`method` holds two tests of one name"):
         validation.power([WholeTest("tarp"), WholeTest("tarp")], "mean_shift", [0.3])
 
 

@@ -117,17 +117,17 @@ def test_a_cell_of_another_setting_is_not_taken(make: Any, tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_other_settings_have_other_words(one: Any, other: Any) -> None:
-    assert described(one, "methods") != described(other, "methods")
+    assert described(one, "method") != described(other, "method")
 
 
 def test_the_same_settings_have_the_same_words() -> None:
     assert described(network(0.1)) == described(network(0.1))
     assert described(closed(large(0.2))) == described(closed(large(0.2)))
     with isolated_rng(0):
-        assert described(nn.LSTM(2, 2), "methods").startswith("torch.nn.modules.rnn.LSTM ")
+        assert described(nn.LSTM(2, 2), "method").startswith("torch.nn.modules.rnn.LSTM ")
     itself: list[Any] = []
     itself.append(itself)
-    assert described(itself, "methods") == "[itself]"
+    assert described(itself, "method") == "[itself]"
 
 
 def test_plain_settings_keep_their_words() -> None:
@@ -146,7 +146,7 @@ def test_plain_settings_keep_their_words() -> None:
 @pytest.mark.parametrize("held", [threading.Lock(), object(), (k for k in range(3))])
 def test_what_cannot_be_read_is_refused_where_cells_are_kept(held: Any, tmp_path: Path) -> None:
     test = closed_over(held)
-    with pytest.raises(ValueError, match=r"`methods` holds a \S+, whose settings cannot be read"):
+    with pytest.raises(ValueError, match=r"`method` holds a \S+, whose settings cannot be read"):
         power({"mine": test}, "bivariate", folder=tmp_path, **SMALL)
     assert power({"mine": test}, "bivariate", **SMALL).cells[0].p_values == (0.5, 0.5)
 
@@ -231,19 +231,19 @@ def test_numpys_integers_are_integers(tmp_path: Path) -> None:
         ({"strengths": ["much"]}, r"`strengths`.*much"),
         ({"minutes": math.nan}, r"`minutes` must be 0 or more, or None; got nan"),
         ({"minutes": -1}, r"`minutes`.*-1"),
-        ({"failure": ["covariance"]}, r"`failure` must be one of .*got \['covariance'\]"),
+        ({"family": ["covariance"]}, r"`family` must be one of .*got \['covariance'\]"),
     ],
 )
 def test_arguments_are_checked_before_anything_is_worked(
     arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        power(**{"methods": "sbc", "failure": "covariance"} | arguments)
+        power(**{"method": "sbc", "family": "covariance"} | arguments)
 
 
 @pytest.mark.parametrize("methods", [None, 3, [None]])
 def test_what_is_no_test_is_named(methods: Any) -> None:
-    with pytest.raises(TypeError, match=r"`methods` must hold names, functions or trials"):
+    with pytest.raises(TypeError, match=r"`method` must hold names, functions or trials"):
         power(methods, "covariance")
 
 

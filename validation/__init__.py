@@ -27,7 +27,8 @@ from .local_coverage import local_hpd
 from .localization import Localization, colt, colt_identity, localize
 from .methods import METHODS, NOTES
 from .posteriors import Posterior
-from .power_study import PowerRate, PowerStudy, power
+from .power_rates import PowerRate, PowerStudy
+from .power_study import power
 from .ranks import sbc
 from .recognise import as_posterior
 from .report import Report, validate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .power_study import PowerStudy
+from .power_rates import PowerStudy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

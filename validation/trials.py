@@ -40,7 +40,7 @@ class WholeTest:
     def __post_init__(self) -> None:
         if isinstance(self.method, str) and self.method not in METHODS:
             raise ValueError(
-                f"`methods` must be names among {', '.join(METHODS)}, or functions; "
+                f"`method` must be a name among {', '.join(METHODS)}, or a function; "
                 f"got {self.method!r}."
             )
 
@@ -62,28 +62,28 @@ def as_trial(test: Any) -> Trial:
         return test
     if isinstance(test, str) or callable(test):
         return WholeTest(test)
-    raise TypeError(f"`methods` must hold names, functions or trials; got {type(test).__name__}.")
+    raise TypeError(f"`method` must hold names, functions or trials; got {type(test).__name__}.")
 
 
-def named_trials(methods: Any) -> dict[str, Trial]:
+def named_trials(method: Any) -> dict[str, Trial]:
     """Tests by name: those of a mapping, else each test's own.
 
     Raises:
         TypeError: if something is no test.
         ValueError: if there is none, or two have one name.
     """
-    if not isinstance(methods, Mapping):
-        alone = isinstance(methods, str | Trial) or callable(methods)
-        tests = list(methods) if isinstance(methods, Iterable) and not alone else [methods]
+    if not isinstance(method, Mapping):
+        alone = isinstance(method, str | Trial) or callable(method)
+        tests = list(method) if isinstance(method, Iterable) and not alone else [method]
         named = {_name_of(as_trial(test)): test for test in tests}
         if len(named) < len({id(test) for test in tests}):
             raise ValueError(
-                "`methods` holds two tests of one name; give a mapping from names of yours."
+                "`method` holds two tests of one name; give a mapping from names of yours."
             )
-        methods = named
-    if not methods:
-        raise ValueError("`methods` must name at least one test.")
-    return {name: as_trial(test) for name, test in methods.items()}
+        method = named
+    if not method:
+        raise ValueError("`method` must name at least one test.")
+    return {name: as_trial(test) for name, test in method.items()}
 
 
 def settings_of(trials: Mapping[str, Trial], kept: bool) -> dict[str, str]:
@@ -92,7 +92,7 @@ def settings_of(trials: Mapping[str, Trial], kept: bool) -> dict[str, str]:
     Raises:
         ValueError: if cells are ``kept`` and a test has settings that cannot be read.
     """
-    argument = "methods" if kept else None
+    argument = "method" if kept else None
     return {name: described(trial, argument) for name, trial in trials.items()}
 
 

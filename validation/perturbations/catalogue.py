@@ -22,14 +22,14 @@ FAILURES: Mapping[str, Callable[..., Failure]] = MappingProxyType(
 """Name -> function that gives the :class:`Failure`; dimensions (3, 3) unless told others."""
 
 
-def find_failure(failure: Failure | str) -> Failure:
+def find_failure(family: Failure | str) -> Failure:
     """The failure of this name in :data:`FAILURES`; a :class:`Failure` is passed on.
 
     Raises:
         ValueError: if there is none of that name.
     """
-    if isinstance(failure, Failure):
-        return failure
-    if not isinstance(failure, str) or failure not in FAILURES:
-        raise ValueError(f"`failure` must be one of {', '.join(FAILURES)}; got {failure!r}.")
-    return FAILURES[failure]()
+    if isinstance(family, Failure):
+        return family
+    if not isinstance(family, str) or family not in FAILURES:
+        raise ValueError(f"`family` must be one of {', '.join(FAILURES)}; got {family!r}.")
+    return FAILURES[family]()

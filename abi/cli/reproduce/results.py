@@ -48,10 +48,7 @@ def summary(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> dict[
         "parameters": list(problem.task.parameter_names),
         "context": dict(experiment.folder.context),
         "cpu_seconds": round(sum(_seconds(cell) for cell in cells), 1),
-        "rows": [
-            _row_values(method, budget, mine, floors)
-            for method, budget, mine in _by_method(cells, floors)
-        ],
+        "rows": [_row_values(*group, floors) for group in _by_method(cells)],
         "published": {name: dict(values) for name, values in problem.published.items()},
         "published_posterior": {k: list(v) for k, v in problem.published_posterior.items()},
         "compatible": dict(problem.compatible),
@@ -194,7 +191,7 @@ def _row_values(method: str, budget: int, cells: Sequence[Cell], floors: Floors)
     }
 
 
-def _by_method(cells: Sequence[Cell], floors: Floors) -> list[tuple[str, int, list[Cell]]]:
+def _by_method(cells: Sequence[Cell]) -> list[tuple[str, int, list[Cell]]]:
     found: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         found.setdefault((cell.method, cell.budget), []).append(cell)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from simulators.random import child_seed, isolated_rng
 from simulators.records import read_record, record_path, write_record
 from validation.posteriors import progress_bar
-from validation.power_study import clopper_pearson
+from validation.power_rates import clopper_pearson
 from validation.uniformity import permutation_p
 
 from ..claim_table import claim_table

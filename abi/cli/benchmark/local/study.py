@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.posteriors import progress_bar
-from validation.power_study import clopper_pearson
+from validation.power_rates import clopper_pearson
 
 from .cells import LocalCell, asked_cells, recipe, stored_cell, work_cell
 from .estimate import Recipe, estimate
