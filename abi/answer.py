@@ -36,18 +36,6 @@ class Pairs:
     accepted: Tensor
 
 
-def fit_generator(
-    kernel: Kernel,
-    pairs: Pairs,
-    problem: Problem,
-    config: ABIConfig,
-    seed: int,
-    on_epoch: Progress,
-) -> Fitted:
-    """Step 9 of Algorithm 2: the generative model of the accepted theta, as they are."""
-    return _fit(pairs.theta[pairs.accepted], problem, config, seed, on_epoch)
-
-
 def fit_answer(
     kernel: Kernel,
     pairs: Pairs,
@@ -62,10 +50,10 @@ def fit_answer(
     """
     theta, x = pairs.theta[pairs.accepted], pairs.x[pairs.accepted]
     if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
-        return _fit(theta, problem, config, seed, on_epoch)
+        return fit_generator(theta, problem, config, seed, on_epoch)
     if config.adjustment == "quantile":
         moved = quantile_map(kernel, theta, x, problem.support)
-        return _fit(moved, problem, config, seed, on_epoch)
+        return fit_generator(moved, problem, config, seed, on_epoch)
     flow, log = fit_flow(
         theta,
         problem.support,
@@ -79,10 +67,10 @@ def fit_answer(
     return theta, flow, log
 
 
-def _fit(
+def fit_generator(
     theta: Tensor, problem: Problem, config: ABIConfig, seed: int, on_epoch: Progress
 ) -> Fitted:
-    """The configured generator of theta (k, d)."""
+    """Step 9 of Algorithm 2: the configured generative model of accepted theta (k, d)."""
     support = problem.support
     model: GenerativeModel
     log: TrainingLog | None = None

@@ -76,16 +76,18 @@ def inside_all(regions: tuple[Region, ...], theta: Tensor) -> Tensor:
 
 
 def high_density_region(
-    model: GenerativeModel, prior: Prior, before: tuple[Region, ...], num_draws: int, seed: int
+    model: GenerativeModel, prior: Prior, before: tuple[Region, ...], seed: int
 ) -> Region:
-    """The region of a model, no narrower than the prior can fill with ``num_draws`` draws.
+    """The region of a model, no narrower than the prior can fill.
+
+    Where theta inside must be found among the prior's own draws, for it offers no density or q
+    cannot be spread out, the region holds at least about one in 500 of them.
 
     Args:
         model: q, with a density.
-        prior: its draws must fill the region, unless it has a density.
-        before: the regions so far.
-        num_draws: theta that will be wanted inside.
-        seed: seed of the draws that place the threshold.
+        prior: what the region is filled from.
+        before: the regions so far, which the theta must lie in too.
+        seed: of the draws that place the threshold.
     """
     draws = model.sample(_DRAWS, child_seed(seed, 0))
     log_density = model.log_prob(draws)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from simulators import Simulations, sample_prior, simulate
+from simulators import Simulations, sample_prior
 from simulators.engines import Engine
 from simulators.random import child_seed
 
 from .answer import Pairs, fit_answer, fit_generator
+from .calls import SimulatorCalls
 from .config import ABIConfig
 from .encoders import FIXED
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
@@ -28,8 +27,6 @@ from .run_folder import RunFolder
 from .support import allowed
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_ENOUGH_TO_JUDGE, _MAX_FAILURES, _ALMOST_ALL = 32, 0.9, 0.99
-_SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -51,7 +48,6 @@ class Round:
     work: Work
     engine: Engine
     shown: FitProgress
-    pace: list[float] = field(default_factory=list)
 
     @property
     def problem(self) -> Problem:
@@ -82,21 +78,16 @@ class Round:
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
         last = number == self.plan.num_rounds
-        fit_model = fit_answer if last or self._truncates else fit_generator
-        accepted, model, generator_log = fit_model(
-            kernel,
-            pairs,
-            self.problem,
-            self._config(kernel, last),
-            child_seed(seed, 3),
-            on_epoch,
-        )
+        settings = self.problem, self._config(kernel, last), child_seed(seed, 3), on_epoch
+        if last or self._truncates:
+            accepted, model, generator_log = fit_answer(kernel, pairs, *settings)
+        else:
+            accepted, model, generator_log = fit_generator(theta[kept], *settings)
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            wanted, key = self._calls(number + 1), child_seed(seed, 4)
-            region = high_density_region(model, self.problem.prior, regions, wanted, key)
-            regions = (*regions, region)
+            key = child_seed(seed, 4)
+            regions = (*regions, high_density_region(model, self.problem.prior, regions, key))
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -156,7 +147,7 @@ class Round:
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations)
         num_calls = self._calls(number)
-        simulate = partial(self._simulate_with, seed)
+        simulate = SimulatorCalls(self.problem, self.engine, self.work.folder, seed)
         if self._truncates:
             self.shown.phase("proposing")
             regions = before.regions if before else ()
@@ -208,38 +199,6 @@ class Round:
             f"`prior`: fewer than 1 in {_MAX_TRIES} draws of the generator has positive prior "
             "density; check the prior's log_prob and support."
         )
-
-    def _simulate_with(self, seed: int, theta: Tensor, key: int) -> Simulations:
-        return self._simulate(theta, child_seed(seed, 1, key))
-
-    def _simulate(self, theta: Tensor, seed: int) -> Simulations:
-        # Few rows may all fail by chance; many that do mean a broken simulator.
-        chance = 4.0 * (_MAX_FAILURES * (1.0 - _MAX_FAILURES) / len(theta)) ** 0.5
-        limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else min(_MAX_FAILURES + chance, _ALMOST_ALL)
-        started = time.perf_counter()
-        runs = simulate(
-            self.problem.simulator,
-            theta,
-            engine=self.engine,
-            seed=seed,
-            store=self._store(seed, len(theta)),
-            progress=False,
-            max_failure_fraction=limit,
-        )
-        self.pace.append((time.perf_counter() - started) / len(theta))
-        check_width(runs.x, self.problem.x_o)
-        return runs
-
-    def _store(self, seed: int, num_rows: int) -> Path | None:
-        """Where to keep simulations that take long; an interrupted run left some there.
-
-        Which calls are stored does not change what they return: seeds decide that.
-        """
-        if self.work.folder is None:
-            return None
-        path = self.work.folder.simulations / f"{seed:016x}"
-        slow = bool(self.pace) and self.pace[-1] * num_rows > _SLOW_SECONDS
-        return path if slow or path.exists() else None
 
     def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
         """This round's pairs, and earlier ones that could have been its own."""

@@ -45,6 +45,17 @@ class RoundRecord:
     generator: TrainingLog | None
     seconds: float
 
+    @property
+    def losses(self) -> dict[str, float]:
+        """Held-out losses of what was trained, the smaller the better, by the fields' names.
+
+        ``"network"``: the quantile network's Huber loss; ``"generator"``: minus the mean log
+        density of a flow, the POTNet's loss or a WGAN's energy score. None of a fixed distance, a
+        mixture.
+        """
+        logs = {"network": self.network, "generator": self.generator}
+        return {name: log.validation_loss for name, log in logs.items() if log is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that fit in JSON."""
         return asdict(self)

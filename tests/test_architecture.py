@@ -105,12 +105,12 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_small_rooms(path: Path) -> None:
     lines = path.read_text().splitlines()
-    assert len(lines) <= 330, f"{len(lines)} lines: one idea a file"
+    assert len(lines) <= 300, f"{len(lines)} lines: one idea a file"
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
-            assert length <= 60, f"{node.name}: {length} lines of body"
+            assert length < 50, f"{node.name}: {length} lines of body"
         assert not isinstance(node, ast.Assert), f"assert in the library, line {node.lineno}"
 
 
@@ -121,6 +121,10 @@ def test_the_version_is_stated_once() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == abi.__version__
+    cited = (ROOT / "CITATION.cff").read_text().splitlines()
+    assert [line for line in cited if line.startswith("version:")] == [
+        f"version: {abi.__version__}"
+    ]
 
 
 def test_torch_is_pinned_without_a_local_label() -> None:

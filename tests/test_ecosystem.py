@@ -71,8 +71,21 @@ def test_rounds_are_a_group_of_their_own_with_one_value_a_round(
     for name in ("tolerance", "accepted", "dropped_fraction", "simulator_calls"):
         expected = [getattr(record, name) for record in posterior.rounds]
         assert rounds[name].values.tolist() == expected
-    losses = [record.network.validation_loss for record in posterior.rounds]  # type: ignore[union-attr]
+    losses = [record.losses["network"] for record in posterior.rounds]
     assert rounds["network_validation_loss"].values.tolist() == losses
+
+
+def test_a_round_has_the_held_out_loss_of_each_network_it_trained(
+    posterior: abi.ABIPosterior,
+) -> None:
+    record = posterior.rounds[-1]
+    assert record.network is not None
+    assert record.generator is not None
+    assert record.losses == {
+        "network": record.network.validation_loss,
+        "generator": record.generator.validation_loss,
+    }
+    assert replace(record, generator=None).losses.keys() == {"network"}
 
 
 def test_a_failed_simulation_is_nan_in_its_own_row(posterior: abi.ABIPosterior) -> None:

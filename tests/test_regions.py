@@ -48,11 +48,11 @@ def flow() -> FlowModel:
 
 
 def test_a_region_holds_its_model_s_draws_and_little_else(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), 1_000, seed=1)
+    region = high_density_region(flow, BOX, (), seed=1)
     draws = flow.sample(20_000, seed=2)
     assert float(region.contains(draws).float().mean()) > 0.99
     # Without theta held out, by the model's own word.
-    own = high_density_region(replace(flow, held=()), BOX, (), 1_000, seed=1)
+    own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
     assert abs(float(own.contains(draws).float().mean()) - (1.0 - module.OUTSIDE)) < 1e-3
     far = torch.tensor([[0.5, 3.0], [-3.0, 0.5], [3.9, 3.9]])
     assert not region.contains(far).any()
@@ -62,15 +62,15 @@ def test_theta_held_out_draw_the_edge_nearer_and_never_farther(
     flow: FlowModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of N(mean, sd^2) in two coordinates the log density drops by half a squared radius."""
-    own = high_density_region(replace(flow, held=()), BOX, (), 1_000, seed=1)
+    own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
     for count, drop in ((199, 0.0), (200, 50.0)):  # too few; farther than the flow says
         drops = torch.full((count,), drop)
         monkeypatch.setattr(FlowModel, "drops", lambda model, drops=drops: drops)
-        same = high_density_region(flow, BOX, (), 1_000, seed=1)
+        same = high_density_region(flow, BOX, (), seed=1)
         assert same.log_threshold == own.log_threshold
     drop = 1.0  # two nats farther, and the median itself is log(2) below the peak
     monkeypatch.setattr(FlowModel, "drops", lambda model: torch.full((200,), drop))
-    nearer = high_density_region(flow, BOX, (), 1_000, seed=1)
+    nearer = high_density_region(flow, BOX, (), seed=1)
     outside = 1.0 - float(nearer.contains(flow.sample(20_000, seed=2)).float().mean())
     assert outside == pytest.approx(math.exp(-(drop + 2.0 + math.log(2.0))), rel=0.5)
     assert bool((nearer.upper - nearer.lower < own.upper - own.lower).all())
@@ -81,7 +81,7 @@ def test_draws_inside_are_those_of_the_prior(
     prior: torch.distributions.Distribution, flow: FlowModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weighted resampling of the stretched flow against plain rejection from the prior."""
-    region = high_density_region(flow, prior, (), 1_000, seed=1)
+    region = high_density_region(flow, prior, (), seed=1)
     plain = sample_inside(prior, (region,), 3_000, seed=3)
     monkeypatch.setattr(module, "_PER_DRAW", 0)
     monkeypatch.setattr(module, "_CHUNK", 10)  # rejection gives up at once
@@ -99,8 +99,8 @@ def test_draws_inside_are_those_of_the_prior(
 
 def test_a_prior_that_can_only_be_sampled_gets_a_region_its_draws_fill(flow: FlowModel) -> None:
     wide = Independent(Uniform(-400 * torch.ones(2), 400 * torch.ones(2)), 1)
-    with_density = high_density_region(flow, wide, (), 200, seed=1)
-    without = high_density_region(flow, Sampler(wide), (), 200, seed=1)
+    with_density = high_density_region(flow, wide, (), seed=1)
+    without = high_density_region(flow, Sampler(wide), (), seed=1)
     assert without.log_threshold < with_density.log_threshold
     draws = flow.sample(5_000, seed=2)
     assert without.contains(draws[with_density.contains(draws)]).all()  # larger, not elsewhere
@@ -110,8 +110,8 @@ def test_a_prior_that_can_only_be_sampled_gets_a_region_its_draws_fill(flow: Flo
 
 
 def test_regions_are_nested() -> None:
-    first = high_density_region(narrow_flow(0.5, 0.6), BOX, (), 500, seed=1)
-    second = high_density_region(narrow_flow(0.8, 0.2, seed=5), BOX, (first,), 500, seed=2)
+    first = high_density_region(narrow_flow(0.5, 0.6), BOX, (), seed=1)
+    second = high_density_region(narrow_flow(0.8, 0.2, seed=5), BOX, (first,), seed=2)
     theta = sample_inside(BOX, (first, second), 1_000, seed=3)
     assert first.contains(theta).all()
     assert second.contains(theta).all()
@@ -123,7 +123,7 @@ def test_regions_are_nested() -> None:
 def test_a_mixture_has_regions_too() -> None:
     theta = 0.5 + 0.2 * torch.randn(2_000, 2, generator=torch_generator(0))
     mixture = fit_mixture(theta, EVERYWHERE, max_components=1, seed=0)
-    region = high_density_region(mixture, BOX, (), 300, seed=1)
+    region = high_density_region(mixture, BOX, (), seed=1)
     inside = sample_inside(BOX, (region,), 300, seed=2)
     assert len(inside) == 300
     exact = MultivariateNormal(mixture.means[0], scale_tril=mixture.factors[0])
@@ -131,8 +131,8 @@ def test_a_mixture_has_regions_too() -> None:
 
 
 def test_draws_are_a_function_of_the_seed(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), 100, seed=1)
-    again = high_density_region(flow, BOX, (), 100, seed=1)
+    region = high_density_region(flow, BOX, (), seed=1)
+    again = high_density_region(flow, BOX, (), seed=1)
     assert region.log_threshold == again.log_threshold
     first, second, other = (sample_inside(BOX, (region,), 100, seed=s) for s in (1, 1, 2))
     assert torch.equal(first, second)
@@ -148,7 +148,7 @@ def test_stretched_draws_know_their_density(flow: FlowModel) -> None:
 
 
 def test_the_box_of_a_region_never_cuts_what_the_density_admits(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), 100, seed=1)
+    region = high_density_region(flow, BOX, (), seed=1)
     boxless = replace(region, lower=torch.full((2,), -9.0), upper=torch.full((2,), 9.0))
     grid = torch.cartesian_prod(torch.linspace(-4, 4, 161), torch.linspace(-4, 4, 161))
     cut = boxless.contains(grid) & ~region.contains(grid)
