@@ -61,6 +61,9 @@ def save_posterior(posterior: ABIPosterior, path: Path) -> None:
 def load(path: str | Path) -> ABIPosterior:
     """Read a posterior written by :meth:`ABIPosterior.save`.
 
+    Args:
+        path: the file.
+
     Raises:
         ValueError: if the file is not a posterior of this format, or is from a newer version.
     """

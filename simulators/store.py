@@ -90,6 +90,12 @@ def forget_failures(path: str | os.PathLike[str]) -> int:
 
     For failures that need not come again: the timeout was too short, memory too small. Rows of
     another number of values than most have are failures too.
+
+    Args:
+        path: the folder that was given to :func:`simulate` as ``store``.
+
+    Raises:
+        ValueError: if it holds no store, or one that is damaged or written to just now.
     """
     folder = Path(path)
     read_manifest(folder)

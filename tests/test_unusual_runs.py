@@ -210,10 +210,11 @@ def test_other_code_of_the_same_simulator_is_warned_of_and_its_rows_are_kept(
 )
 def test_the_same_simulator_goes_on_without_a_word(first: Any, second: Any, tmp_path: Path) -> None:
     theta = torch.zeros(3, 2) if isinstance(first, TwoMoons) else torch.zeros(3, 1)
-    simulate(first, theta, seed=1, store=tmp_path)
+    begun = simulate(first, theta, seed=1, store=tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        simulate(second, theta, seed=1, store=tmp_path)
+        done = simulate(second, theta, seed=1, store=tmp_path)
+    assert torch.equal(done.x, begun.x)
 
 
 def test_code_of_another_python_is_not_compared(tmp_path: Path) -> None:
@@ -226,7 +227,9 @@ def test_code_of_another_python_is_not_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [math.sin, torch.sin, np.sin, torch.nn.Linear(1, 1), Queue, len])
 def test_any_callable_has_an_identity(thing: Any) -> None:
-    json.dumps(vars(identify(thing)))
+    identity = identify(thing)
+    assert identity.name
+    assert json.loads(json.dumps(vars(identity))) == vars(identity)
 
 
 def slow_at_half(theta: Tensor) -> Tensor:

@@ -71,6 +71,9 @@ def save_report(report: Report, path: Path, parameter_names: Sequence[str] | Non
 def load_report(path: str | Path) -> dict[str, Any]:
     """Read what :meth:`Report.save` wrote as .json, for ``abi report``.
 
+    Args:
+        path: the file.
+
     Raises:
         ValueError: if the file is not a saved report, or is from a newer version.
     """
