@@ -1,4 +1,4 @@
-"""The README's Python examples run, and its commands exist."""
+"""The README's Python examples run and print what it shows, and its commands exist."""
 
 from __future__ import annotations
 
@@ -8,25 +8,64 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+_BLOCK = r"((?:(?!```).)*)```"
+SHOWN = dict(re.findall(rf"```python\n{_BLOCK}\n\n```text\n{_BLOCK}", README, flags=re.DOTALL))
+CUT = "--- cut between blocks ---"
+# The exact posterior of the ball that the README throws, on a grid.
+GRID = """
+speed, angle = torch.meshgrid(
+    torch.linspace(1.0, 10.0, 2001, dtype=torch.float64),
+    torch.linspace(0.2, 1.4, 1001, dtype=torch.float64),
+    indexing="ij",
+)
+time = torch.linspace(0.1, 1.0, 8).double()[:, None, None]
+flight = torch.cat([speed * angle.cos() * time, speed * angle.sin() * time - 4.9 * time**2])
+misfit = (x_o.double()[:, None, None] - flight).square().sum(dim=0)
+weight = torch.softmax(-misfit.flatten() / (2 * 0.1**2), dim=0)
+for value in (speed.flatten(), angle.flatten()):
+    mean = weight @ value
+    print(f"{mean:.3f} ± {(weight @ (value - mean) ** 2).sqrt():.3f}")
+"""
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 
 
-def test_there_are_examples() -> None:
-    assert len(BLOCKS) >= 2
-
-
-def test_python_examples_run_one_after_the_other(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What each block prints, run one after the other, and the grid's answer last."""
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(BLOCKS)],
+        [sys.executable, "-c", f"\nprint({CUT!r})\n".join([*BLOCKS, GRID])],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        cwd=tmp_path_factory.mktemp("readme"),
         check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout.split(f"{CUT}\n")
+
+
+def test_there_are_examples_and_outputs() -> None:
+    assert len(BLOCKS) >= 2
+    assert len(SHOWN) >= 2
+
+
+@pytest.mark.parametrize("block", list(SHOWN), ids=range(len(SHOWN)))
+def test_a_block_prints_what_is_shown_below_it(printed: list[str], block: str) -> None:
+    """The words exactly; numbers to a tenth, for another torch trains a little differently."""
+    shown, found = SHOWN[block], printed[BLOCKS.index(block)]
+    assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", found).split()
+    numbers = [float(number) for number in NUMBER.findall(shown)]
+    assert [float(n) for n in NUMBER.findall(found)] == pytest.approx(numbers, rel=0.1, abs=0.005)
+
+
+def test_the_exact_posterior_of_the_ball_is_the_one_named(printed: list[str]) -> None:
+    speed, angle = printed[-1].splitlines()
+    assert f"has {speed} and {angle}." in README
 
 
 def test_files_the_readme_points_to_exist() -> None:
