@@ -129,6 +129,14 @@ def test_the_default_observation_is_fixed_and_its_theta_plausible(task: simulato
     assert task.prior.support.check(true_theta).all()  # type: ignore[attr-defined]
 
 
+def test_joint_draws_are_asked_for_by_n_and_refuse_what_is_none() -> None:
+    task = simulators.GaussianLinear(2, 1.0, 1.0)
+    theta, x = simulators.sample_joint(task, n=3, seed=1)
+    assert theta.shape == x.shape == (3, 2)
+    with pytest.raises(ValueError, match=r"`n` must .*got -1"):
+        simulators.sample_joint(task, -1)
+
+
 @with_reference
 def test_the_reference_repeats_itself_and_stays_in_the_support(task: simulators.Task) -> None:
     _, x = simulators.sample_joint(task, 1, seed=5)
