@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal, get_args
+
+from simulators.arguments import (
+    POSITIVE,
+    Rule,
+    at_least,
+    choice,
+    count,
+    device_here,
+    flag,
+    layers,
+    number,
+    of_type,
+    optional,
+    require,
+    settle,
+)
 
 from .encoders import FIXED, LEARNED
 from .generators.flow import FlowSettings
 from .generators.potnet import POTNetSettings
 from .generators.wgan import WGANSettings
-from .training import TrainingSettings, check_device
+from .training import TrainingSettings
 
 Encoder = Literal[
     "auto",
@@ -54,7 +71,7 @@ class ABIConfig:
     # half, as where the distance is known
     accept_fraction: float | None = None
     min_accepted: int = 500  # a round keeps at least this many where it has them
-    tolerances: tuple[float, ...] | None = None  # eps_1 > ... > eps_T instead of alpha
+    tolerances: tuple[float, ...] | None = None  # eps_1 >= ... >= eps_T instead of alpha
     pairs_per_round: int | None = None  # N of Algorithm 2; the budget alone decides when None
     reuse_simulations: bool = True  # earlier pairs inside the region join the round's own
 
@@ -73,30 +90,7 @@ class ABIConfig:
     adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
 
     def __post_init__(self) -> None:
-        for name in _WHOLE:
-            value = getattr(self, name)
-            _require(value is None or hasattr(value, "__index__"), name, "a whole number", value)
-        _require(self.order >= 1.0, "order", "at least 1", self.order)
-        _require(0.0 < self.mixing <= 1.0, "mixing", "in (0, 1]", self.mixing)
-        _require(0.0 < self.trim < 0.5, "trim", "in (0, 1/2)", self.trim)
-        _require(self.num_slices >= 0, "num_slices", "at least 0", self.num_slices)
-        _require(self.num_levels >= 1, "num_levels", "at least 1", self.num_levels)
-        _require(self.kappa > 0.0, "kappa", "positive", self.kappa)
-        _require(self.max_retries >= 1, "max_retries", "at least 1", self.max_retries)
-        _require(self.accept_fraction is None or 0.0 < self.accept_fraction <= 1.0,
-                 "accept_fraction", "in (0, 1]", self.accept_fraction)  # fmt: skip
-        _require(self.growth >= 1.0, "growth", "at least 1", self.growth)
-        _require(self.num_flows >= 1, "num_flows", "at least 1", self.num_flows)
-        _require(self.min_accepted >= 2, "min_accepted", "at least 2", self.min_accepted)
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            _require(value in allowed, name, f"one of {', '.join(allowed)}", value)
-        if self.tolerances is not None:
-            falling = all(a >= b for a, b in pairwise(self.tolerances))
-            positive = all(tolerance > 0.0 for tolerance in self.tolerances)
-            _require(
-                falling and positive, "tolerances", "positive and not increasing", self.tolerances
-            )
+        settle(self, **_RULES)
 
     @classmethod
     def paper(cls, **changes: Any) -> ABIConfig:
@@ -132,11 +126,20 @@ class ABIConfig:
         Raises:
             ValueError: if the device is not there.
         """
-        check_device(device)
+        device = device_here(device)
         parts = {name: getattr(self, name) for name in _TRAININGS}
         potnet = replace(self.potnet, training=replace(self.potnet.training, device=device))
         moved = {name: replace(part, device=device) for name, part in parts.items()}
         return replace(self, **moved, potnet=potnet)
+
+    def check_devices(self) -> None:
+        """Refuse a device of a network that is not there, before anything is spent.
+
+        Raises:
+            ValueError: if torch cannot place a tensor on it.
+        """
+        for training in (self.network_training, self.generator_training, self.potnet.training):
+            device_here(training.device)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that fit in JSON."""
@@ -145,44 +148,53 @@ class ABIConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ABIConfig:
         """The inverse of :meth:`to_dict`, also after a trip through JSON."""
-        values = _tuples_in(values)
-        values["flow"] = FlowSettings(**_tuples_in(values["flow"]))
+        values = values | {"flow": FlowSettings(**values["flow"])}
         for name in _TRAININGS:
             values[name] = TrainingSettings(**values[name])
         if "potnet" in values:  # files of before these two have neither
-            potnet = _tuples_in(values["potnet"])
-            potnet["training"] = TrainingSettings(**potnet["training"])
-            values["potnet"] = POTNetSettings(**potnet)
-            values["wgan"] = WGANSettings(**_tuples_in(values["wgan"]))
+            training = TrainingSettings(**values["potnet"]["training"])
+            values["potnet"] = POTNetSettings(**values["potnet"] | {"training": training})
+            values["wgan"] = WGANSettings(**values["wgan"])
         return cls(**values)
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _falling(value: Any, name: str) -> tuple[float, ...]:
+    """Tolerances, none above the one before; an infinite one keeps every pair."""
+    several = isinstance(value, tuple | list) and all(isinstance(part, Real) for part in value)
+    positive = several and all(part > 0.0 for part in value)
+    falling = positive and all(a >= b for a, b in pairwise(value))
+    require(falling, name, "a tuple of positive numbers, not increasing", value)
+    return tuple(float(part) for part in value)
 
 
-def _tuples_in(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _tuples(value) for name, value in values.items()}
-
-
-_WHOLE = (
-    "num_slices",
-    "num_levels",
-    "max_retries",
-    "min_accepted",
-    "pairs_per_round",
-    "num_flows",
-    "max_components",
-)
 _TRAININGS = ("network_training", "generator_training")
-_CHOICES = {
-    "encoder": ("auto", *FIXED, *LEARNED),
-    "proposal": ("truncated", "generator"),
-    "generator": get_args(Generator),
-    "adjustment": ("none", "quantile", "conditional"),
+_RULES: dict[str, Rule] = {
+    "order": at_least(1.0),
+    "mixing": number("in (0, 1]", lambda value: 0.0 < value <= 1.0),
+    "trim": number("in (0, 1/2)", lambda value: 0.0 < value < 0.5),
+    "num_slices": count(0),
+    "num_levels": count(),
+    "redraw_directions": flag,
+    "standardize": flag,
+    "kappa": POSITIVE,
+    "hidden": layers(least=1),
+    "encoder": choice("auto", *FIXED, *LEARNED),
+    "fine_tune": flag,
+    "network_training": of_type(TrainingSettings),
+    "proposal": choice(*get_args(Proposal)),
+    "growth": at_least(1.0),
+    "max_retries": count(),
+    "accept_fraction": optional(number("in (0, 1]", lambda value: 0.0 < value <= 1.0)),
+    "min_accepted": count(2),
+    "tolerances": optional(_falling),
+    "pairs_per_round": optional(count()),
+    "reuse_simulations": flag,
+    "generator": choice(*get_args(Generator)),
+    "flow": of_type(FlowSettings),
+    "num_flows": count(),
+    "max_components": count(),
+    "generator_training": of_type(TrainingSettings),
+    "potnet": of_type(POTNetSettings),
+    "wgan": of_type(WGANSettings),
+    "adjustment": choice(*get_args(Adjustment)),
 }
-
-
-def _require(holds: bool, name: str, rule: str, value: object) -> None:
-    if not holds:
-        raise ValueError(f"`{name}` must be {rule}; got {value!r}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior
-from simulators.base import as_sampler, check_names
+from simulators.arguments import count, settle
+from simulators.base import as_observation, as_sampler, check_names
 from simulators.custom import CustomTask, as_seeded
-from simulators.random import as_seed, isolated_rng
+from simulators.random import as_count, isolated_rng
 
 from .config import WITHOUT_DENSITY, ABIConfig
 from .layout import Layout
@@ -55,11 +55,7 @@ class Plan:
     config: ABIConfig
 
     def __post_init__(self) -> None:
-        for name in ("num_simulations", "num_rounds", "seed"):
-            object.__setattr__(self, name, _whole(getattr(self, name), name))
-        as_seed(self.seed)
-        if self.num_rounds < 1:
-            raise ValueError(f"`num_rounds` must be at least 1; got {self.num_rounds}.")
+        settle(self, num_simulations=count(), num_rounds=count(), seed=count(0))
         retries = self.config.max_retries if self.config.proposal == "generator" else 1
         least = max(_LEAST_CALLS, retries) * self.num_rounds
         if self.num_simulations < least:
@@ -90,20 +86,9 @@ class Plan:
         return ends[1] - ends[0]
 
 
-def _whole(value: Any, name: str) -> int:
-    """A whole number of any kind as an int, which files can hold."""
-    try:
-        whole = math.isfinite(value) and value == int(value)
-    except (TypeError, ValueError):
-        whole = False
-    if not whole:
-        raise ValueError(f"`{name}` must be a whole number; got {value!r}.")
-    return int(value)
-
-
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
-    return 4 if _whole(num_simulations, "num_simulations") >= 2_000 else 2
+    return 4 if as_count(num_simulations, "num_simulations", 1) >= 2_000 else 2
 
 
 def check_generator(plan: Plan) -> None:
@@ -151,7 +136,7 @@ def pose(
     theta_dim = drawn.shape[1]
     # A task made of a function would simulate to find out; its first simulations tell.
     known = None if isinstance(simulator, CustomTask) else getattr(simulator, "x_dim", None)
-    observation = _as_observation(x_o, known)
+    observation = as_observation(x_o, known)
     names = parameter_names or getattr(simulator, "parameter_names", None) or None
     if names is None:
         names = [f"theta_{j + 1}" for j in range(theta_dim)]
@@ -241,28 +226,3 @@ def as_prior(prior: Any) -> Prior:
     sampler = as_sampler(prior)
     lacking = hasattr(sampler, "log_prob") and not has_density(sampler)
     return _SamplerPrior(sampler) if lacking else sampler
-
-
-def _as_observation(x_o: Any, x_dim: int | None) -> Tensor:
-    try:
-        values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"`x_o` must be a tensor of numbers; got {x_o!r:.60}.") from error
-    if values.ndim == 2 and len(values) == 1:
-        values = values[0]
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(
-            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}."
-        )
-    if not torch.isfinite(values).all():
-        count = int((~torch.isfinite(values)).sum())
-        raise ValueError(
-            f"`x_o` must be finite; {count} of its {len(values)} values are NaN or infinite. "
-            "Impute or drop them, and simulate data without them too."
-        )
-    if x_dim is not None and x_dim != len(values):
-        raise ValueError(
-            f"`x_o` must have as many values as a simulation; got {len(values)} values and "
-            f"simulations of {x_dim}."
-        )
-    return values

@@ -23,7 +23,6 @@ from .round_steps import Round, Work
 from .rounds import RoundState
 from .run_folder import Given, RunFolder
 from .torch_settings import usual_torch
-from .training import check_device
 
 
 def fit(
@@ -166,7 +165,7 @@ def run(
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
     problem, plan = work.problem, work.plan
-    check_device(plan.config.network_training.device)
+    plan.config.check_devices()
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
     try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import FRACTION, POSITIVE, at_least, count, device_name, settle
 from simulators.random import child_seed, isolated_rng, torch_generator
 
 Loss = Callable[..., Tensor]
@@ -48,6 +49,19 @@ class TrainingSettings:
     validation_fraction: float = 0.1
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            learning_rate=POSITIVE,
+            weight_decay=at_least(0.0),
+            batch_size=count(),
+            num_steps=count(),
+            max_epochs=count(),
+            least_epochs=count(),
+            validation_fraction=FRACTION,
+            device=device_name,
+        )
+
     def num_held(self, num_rows: int) -> int:
         """Of so many rows, those held out."""
         return max(1, int(self.validation_fraction * num_rows))
@@ -62,21 +76,6 @@ class TrainingSettings:
         """Passes over so many rows, the held out among them, that the limits above allow."""
         per_pass = math.ceil((num_rows - self.num_held(num_rows)) / self.batch_size)
         return min(self.max_epochs, math.ceil(self.num_steps / per_pass))
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not there, before anything is spent.
-
-    Raises:
-        ValueError: if torch cannot place a tensor on it.
-    """
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # how builds without CUDA refuse it
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f'`device` {device!r} is not to be had here ({reason}); take "cpu", or see abi doctor.'
-        ) from error
 
 
 @dataclass(frozen=True)

@@ -194,21 +194,39 @@ def as_rows(theta: Tensor, theta_dim: int) -> Tensor:
     return rows.contiguous()
 
 
-def as_observation(x_o: Tensor, x_dim: int) -> Tensor:
-    """Return ``x_o`` as float32 (x_dim,), accepting (1, x_dim), or say what is wrong with it."""
-    values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
-    if values.shape not in {(x_dim,), (1, x_dim)}:
+def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
+    """Return one observation as float32 (p,), accepting (1, p), or say what is wrong with it.
+
+    Args:
+        x_o: its values.
+        x_dim: how many values a simulation has; any number where that is not known yet.
+
+    Raises:
+        TypeError: if they are no numbers.
+        ValueError: if they are not one observation, not finite, or not ``x_dim``.
+    """
+    try:
+        values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"`x_o` must be a tensor of numbers; got {x_o!r:.60}.") from error
+    if values.ndim == 2 and len(values) == 1:
+        values = values[0]
+    if values.ndim != 1 or len(values) == 0:
         raise ValueError(
-            f"`x_o` must hold the {x_dim} values of one observation; "
-            f"got shape {tuple(values.shape)}."
+            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}."
         )
-    if not torch.isfinite(values).all():
-        bad = int((~torch.isfinite(values)).sum())
+    if x_dim is not None and x_dim != len(values):
         raise ValueError(
-            f"`x_o` must be finite; {bad} of its {x_dim} values are NaN or infinite. "
+            f"`x_o` must have as many values as a simulation; got {len(values)} values and "
+            f"simulations of {x_dim}."
+        )
+    bad = int((~torch.isfinite(values)).sum())
+    if bad:
+        raise ValueError(
+            f"`x_o` must be finite; {bad} of its {len(values)} values are NaN or infinite. "
             "Impute or drop them, and simulate data without them too."
         )
-    return values.reshape(x_dim)
+    return values
 
 
 def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import operator
 import random as python_random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,14 +25,21 @@ def as_seed(seed: int) -> int:
     return as_count(seed, "seed")
 
 
-def as_count(value: int, name: str) -> int:
-    """Return a non-negative integer of any kind as an int, or say what is wrong with it."""
+def as_count(value: Any, name: str, least: int = 0) -> int:
+    """Return a whole number of any kind as an int, which files can hold.
+
+    Raises:
+        ValueError: if it is none, be it a float or a bool that equals one, or below ``least``.
+    """
     try:
-        count = operator.index(value)
+        count = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        count = -1
-    if count < 0:
-        raise ValueError(f"`{name}` must be a non-negative integer; got {value!r}.")
+        count = None
+    if count is None or count < least:
+        kind = f", a {type(value).__name__}" if count is None else ""
+        raise ValueError(
+            f"`{name}` must be a whole number of at least {least}; got {value!r}{kind}."
+        )
     return count
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from .custom import as_seeded
 from .cuts import Pace, cut_by_rows, cut_by_time
 from .engines import Engine, open_engine
 from .progress import Progress
-from .random import fresh_seed
+from .random import fresh_seed, stream_seed
 from .store import identify, to_simulations
 from .store_writer import Store, open_store
 
@@ -82,7 +81,7 @@ def simulate(
     rows = _as_rows(theta)
     if not 0.0 <= max_failure_fraction <= 1.0:
         raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
-    seed = None if seed is None else _as_seed(seed)
+    seed = None if seed is None else stream_seed(seed)
     timeout = None if timeout == math.inf else timeout
     seeded = as_seeded(simulator)
     with ExitStack() as resources:
@@ -201,18 +200,6 @@ class _Judge:
             f"than the {self._limit:.0%} that `max_failure_fraction` allows.{example}"
             f"{hint if shape else ''}{kept if self._store is not None else ''}"
         )
-
-
-def _as_seed(seed: int) -> int:
-    try:
-        value = operator.index(seed)
-    except TypeError as error:
-        raise ValueError(
-            f"`seed` must be a whole number in [0, 2^64), or None for a fresh one; got {seed!r}."
-        ) from error
-    if not 0 <= value < 1 << 64:
-        raise ValueError(f"`seed` must lie in [0, 2^64); got {value}.")
-    return value
 
 
 def _as_rows(theta: Tensor) -> FloatArray:

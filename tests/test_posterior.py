@@ -44,7 +44,7 @@ def test_the_seed_decides_the_draws(posterior: abi.ABIPosterior) -> None:
 def test_a_shape_that_is_none_is_refused(posterior: abi.ABIPosterior, shape: object) -> None:
     with pytest.raises(ValueError, match=r"`sample_shape` must be a tuple .*, such as \(5,\)"):
         posterior.sample(shape)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`seed` must be a non-negative integer; got None"):
+    with pytest.raises(ValueError, match="`seed` must be a whole number of at least 0; got None"):
         posterior.sample((5,), seed=None)  # type: ignore[arg-type]
 
 

@@ -277,8 +277,8 @@ def test_failing_simulations_are_counted_not_fatal() -> None:
         ({"simulator": problems.constant, "x_o": torch.ones(4)}, "`simulator` returned the same x"),
         ({"simulator": problems.all_nan}, "`simulator` failed for"),
         ({"num_simulations": 150}, "`num_simulations` must be at least 200 for 2 rounds"),
-        ({"num_rounds": 0}, "`num_rounds` must be at least 1"),
-        ({"seed": -1}, "`seed` must be a non-negative integer"),
+        ({"num_rounds": 0}, "`num_rounds` must be a whole number of at least 1"),
+        ({"seed": -1}, "`seed` must be a whole number of at least 0"),
         (
             {"config": replace(SMALL, tolerances=(1.0,))},
             r"`tolerances` must give one value a round",

@@ -102,9 +102,9 @@ def test_a_simulator_refuses_what_is_no_seed(task: Any, seed: Any) -> None:
 
 def test_a_function_and_its_joint_draws_refuse_what_is_no_seed() -> None:
     task = simulators.from_function(twice, PRIOR)
-    with pytest.raises(ValueError, match="`seed` must be a non-negative integer; got -1"):
+    with pytest.raises(ValueError, match="`seed` must be a whole number of at least 0; got -1"):
         task(torch.zeros(1, 2), seed=-1)
-    with pytest.raises(ValueError, match=r"`seed` must be a non-negative integer; got 0\.5"):
+    with pytest.raises(ValueError, match=r"`seed` must be a whole number of at least 0; got 0\.5"):
         simulators.sample_joint(task, 3, seed=0.5)  # type: ignore[arg-type]
 
 
@@ -116,7 +116,7 @@ def test_an_exact_posterior_refuses_counts_and_seeds_that_are_none(
     if isinstance(task, simulators.LotkaVolterra | simulators.JansenRit):
         pytest.skip("it has none")
     (name,) = changes
-    with pytest.raises(ValueError, match=f"`{name}` must be a non-negative integer"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number of at least 0"):
         task.reference_posterior(task.observation, **{"num_samples": 5} | changes)
 
 

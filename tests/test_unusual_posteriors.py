@@ -226,12 +226,28 @@ def test_few_stored_draws_are_all_used() -> None:
             {"references": torch.full((60, 2), torch.nan)},
             "`references` must hold one finite",
         ),
-        ("score_rank", {"num_samples": 0}, "`num_samples` must be at least 1"),
-        ("score_rank", {"num_nulls": 0}, "`num_nulls` must be at least 1"),
-        ("score_rank", {"num_neighbours": 0}, "`num_neighbours` must be at least 1"),
-        ("score_rank", {"num_train_draws": 0}, "`num_train_draws` must be at least 1"),
-        ("c2st", {"statistic": "mse", "num_nulls": 0}, "`num_nulls` must be at least 1"),
-        ("discriminative_calibration", {"num_permutations": 0}, "`num_permutations` must be at"),
+        ("score_rank", {"num_samples": 0}, "`num_samples` must be a whole number of at least 1"),
+        ("score_rank", {"num_nulls": 0}, "`num_nulls` must be a whole number of at least 1"),
+        (
+            "score_rank",
+            {"num_neighbours": 0},
+            "`num_neighbours` must be a whole number of at least 1",
+        ),
+        (
+            "score_rank",
+            {"num_train_draws": 0},
+            "`num_train_draws` must be a whole number of at least 1",
+        ),
+        (
+            "c2st",
+            {"statistic": "mse", "num_nulls": 0},
+            "`num_nulls` must be a whole number of at least 1",
+        ),
+        (
+            "discriminative_calibration",
+            {"num_permutations": 0},
+            "`num_permutations` must be a whole",
+        ),
         (
             "conformal_c2st",
             {"variant": "multiple", "fresh": max},
@@ -265,7 +281,7 @@ def test_without_draws_nothing_is_rejected() -> None:
     theta, x = sample_joint(TASK, 60, seed=0)
     exact = Protocol(lambda draws: draws)
     local = validation.fit_lc2st(exact, theta, x, num_nulls=19)
-    with pytest.raises(ValueError, match="`num_samples` must be at least 1"):
+    with pytest.raises(ValueError, match="`num_samples` must be a whole number of at least 1"):
         local.test(torch.zeros(2), num_samples=0)
     with pytest.raises(ValueError, match="`theta_o` must hold draws"):
         local.test(torch.zeros(2), theta_o=torch.empty(0, 2))

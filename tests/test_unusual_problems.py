@@ -145,7 +145,9 @@ def test_whole_numbers_of_any_kind_can_be_kept(tmp_path: Path) -> None:
     fit = quick_fit(seed=np.int64(3), num_simulations=np.int64(400), run_dir=tmp_path / "run")
     fit.save(tmp_path / "fit.safetensors")
     assert abi.load(tmp_path / "fit.safetensors").seed == 3
-    with pytest.raises(ValueError, match=r"`num_simulations` must be a whole number; got 400\.5"):
+    with pytest.raises(
+        ValueError, match=r"`num_simulations` must be a whole number of .*; got 400\.5"
+    ):
         quick_fit(num_simulations=400.5)
 
 
@@ -250,7 +252,7 @@ def test_an_amortised_fit_is_not_read_at_nan() -> None:
 @pytest.mark.parametrize("seed", [-1, 1 << 64])
 def test_a_seed_out_of_range_is_named(seed: int, tmp_path: Path) -> None:
     theta = sample_prior(problems.BOX, 3, seed=0)
-    with pytest.raises(ValueError, match="`seed` must lie in"):
+    with pytest.raises(ValueError, match=rf"`seed` must .* got {seed}"):
         simulate(problems.simulate, theta, seed=seed, store=tmp_path / "store", progress=False)
     assert not (tmp_path / "store").exists()
 

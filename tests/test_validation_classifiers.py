@@ -175,7 +175,7 @@ def test_the_oracle_form_compares_with_the_reference_at_one_observation() -> Non
         (lambda t, x: conformal_c2st(exact, t, x, variant="all"), "got 'all'"),
         (
             lambda t, x: conformal_c2st(exact, t, x, num_calibration=0),
-            "`num_calibration` must be at least 1; got 0",
+            "`num_calibration` must be a whole number of at least 1; got 0",
         ),
         (lambda t, x: conformal_c2st(exact, t, x, train_fraction=1.5), r"got 1\.5"),
         (lambda t, x: discriminative_calibration(exact, t, x, null="all"), "got 'all'"),

@@ -177,7 +177,7 @@ def test_draws_at_x_o_can_be_given_for_a_posterior_that_is_only_samples() -> Non
 @pytest.mark.parametrize(
     ("keywords", "x_o", "message"),
     [
-        ({"num_nulls": 0}, X_O, "`num_nulls` must be at least 1; got 0"),
+        ({"num_nulls": 0}, X_O, "`num_nulls` must be a whole number of at least 1; got 0"),
         ({"labels": "rows"}, X_O, "got 'rows'"),
         ({"start": "same"}, X_O, "got 'same'"),
         ({}, torch.zeros(3), r"2 finite values an observation; got shape \(3,\)"),

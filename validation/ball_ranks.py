@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import POSITIVE, choice, count, device_here, flag, layers, settle
 from simulators.random import isolated_rng, torch_generator
 
 from .classifiers import feature_scaling
@@ -16,6 +17,7 @@ from .seeds import part_seed
 
 Embedding = Literal["full", "residual", "identity"]
 """phi of CoLT: a network; theta plus a network that starts at nothing; theta itself."""
+Divergence = Literal["wasserstein", "sinkhorn"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,26 @@ class ColtTraining:
     """Draws of q that an epoch ranks the anchors among, a random choice each time."""
     temperature: float = 0.1
     """Of the straight-through sigmoid, in standard deviations of the distances at each x."""
-    divergence: Literal["wasserstein", "sinkhorn"] = "wasserstein"
+    divergence: Divergence = "wasserstein"
     """What is maximised; measured between the ranks and Uniform(0, 1)."""
     whiten: bool = True
     """Whether theta is whitened by the moments of q's core at each x."""
     device: str = "cpu"
     """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            hidden=layers(),
+            learning_rate=POSITIVE,
+            epochs=count(),
+            anchors_per_epoch=count(),
+            draws_per_epoch=count(),
+            temperature=POSITIVE,
+            divergence=choice(*get_args(Divergence)),
+            whiten=flag,
+            device=device_here,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from simulators.arguments import FRACTION, POSITIVE, choice, count, device_here, layers, settle
 from simulators.random import torch_generator
 
 from .seeds import part_seed
@@ -34,7 +35,7 @@ class Training:
     """How a classifier is built and trained; the defaults suit a few thousand rows."""
 
     hidden: tuple[int, ...] = (64, 64)
-    """Width of each hidden layer."""
+    """Width of each hidden layer; none for a linear classifier."""
     learning_rate: float = 1e-3
     """Of Adam."""
     batch_size: int = 200
@@ -49,6 +50,19 @@ class Training:
     """The validation score: minus the cross-entropy, or the accuracy (as scikit-learn does)."""
     device: str = "cpu"
     """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            hidden=layers(),
+            learning_rate=POSITIVE,
+            batch_size=count(),
+            max_epochs=count(),
+            patience=count(),
+            validation_fraction=FRACTION,
+            stop_on=choice("loss", "accuracy"),
+            device=device_here,
+        )
 
 
 @dataclass(frozen=True, eq=False)

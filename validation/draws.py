@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
+from simulators.random import as_count, torch_generator
 
-from .posteriors import Posterior, as_matrix, check_samples
+from .posteriors import Posterior, as_matrix, as_rows, check_samples
 from .recognise import as_posterior
 from .seeds import part_seed
 
@@ -49,8 +49,7 @@ def joint_draws(
         ValueError: if the pairs are too few, do not match, or hold NaN; if q draws NaN or draws
             of another dimension.
     """
-    if num_samples < 1:
-        raise ValueError(f"`num_samples` must be at least 1; got {num_samples}.")
+    num_samples = as_count(num_samples, "num_samples", 1)
     theta, x = checked_pairs(theta, x, minimum)
     samples = drawn(as_posterior(q), num_samples, x, theta.shape[1], part_seed(seed, 0))
     return JointDraws(theta, x, samples)
@@ -113,6 +112,18 @@ def _check_resolution(values: Any, name: str) -> None:
         )
 
 
+def checked_observations(x_o: Any, x_dim: int) -> Tensor:
+    """Return one observation (p,) or several (m, p) as a finite float32 matrix (m, p)."""
+    rows = as_rows(x_o, "x_o")
+    bad = int((~torch.isfinite(rows)).sum())
+    if rows.shape[1] != x_dim or not len(rows) or bad:
+        raise ValueError(
+            f"`x_o` must hold {x_dim} finite values an observation, as `x` does; got shape "
+            f"{tuple(rows.shape)}, {bad} values not finite."
+        )
+    return rows
+
+
 def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
     """Return q's draws (K, n, d), or say that they are not finite or of another dimension."""
     if samples.shape[-1] != theta_dim:
@@ -131,10 +142,9 @@ def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
 
 
 def check_counts(**counts: int) -> None:
-    """Refuse a count below 1, by its name."""
+    """Refuse what is no whole number of at least 1, by its name."""
     for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"`{name}` must be at least 1; got {count}.")
+        as_count(count, name, 1)
 
 
 def split_rows(

@@ -41,9 +41,15 @@ from .base_space import (
     training_folds,
 )
 from .classifiers import Classifiers, Training, fit_classifiers
-from .draws import check_counts, checked_draws, checked_pairs, drawn, joint_draws
+from .draws import (
+    check_counts,
+    checked_draws,
+    checked_observations,
+    checked_pairs,
+    drawn,
+    joint_draws,
+)
 from .local_result import local_result
-from .posteriors import as_rows
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -88,13 +94,7 @@ class LC2ST:
             ValueError: if x_o or ``theta_o`` has another shape, or it or q's draws are not finite.
         """
         check_counts(num_samples=num_samples)
-        rows = as_rows(x_o, "x_o")
-        if rows.shape[1] != self.x_dim or not len(rows) or not torch.isfinite(rows).all():
-            raise ValueError(
-                f"`x_o` must hold {self.x_dim} finite values an observation; "
-                f"got shape {tuple(torch.as_tensor(x_o).shape)}, "
-                f"{int((~torch.isfinite(rows)).sum())} not finite."
-            )
+        rows = checked_observations(x_o, self.x_dim)
         draws = self._draws(rows, num_samples, theta_o)
         columns = [self._probabilities(draws[:, i], rows[i]) for i in range(len(rows))]
         name = "lc2st" if self.null is None else "lc2st_nf"

@@ -20,7 +20,7 @@ from simulators.random import torch_generator
 
 from .classifiers import Training, fit_classifiers
 from .density_ranks import hpd_ranks
-from .draws import check_counts
+from .draws import check_counts, checked_observations
 from .local_call import held_out
 from .local_result import max_t_result
 from .posteriors import as_matrix
@@ -75,15 +75,9 @@ def local_hpd(
     if x_o is None:
         (theta, x), rows = held_out(theta, x, num_x_o, seed)
     else:
-        x_o = torch.as_tensor(x_o)
-        rows = as_matrix(x_o[None] if x_o.ndim == 1 else x_o, "x_o")
+        rows = checked_observations(x_o, as_matrix(x, "x").shape[1])
     ranks, density = hpd_ranks(posterior, theta, x, num_samples, seed)
     x = as_matrix(x, "x")
-    if rows.shape[1] != x.shape[1] or not torch.isfinite(rows).all():
-        raise ValueError(
-            f"`x_o` must hold {x.shape[1]} finite values an observation; "
-            f"got shape {tuple(rows.shape)}."
-        )
     levels = torch.linspace(0, 1, _LEVELS + 2, dtype=torch.float64)[1:-1]
     generator = torch_generator(part_seed(seed, 2))
     uniform = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)

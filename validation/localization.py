@@ -31,10 +31,11 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from simulators.arguments import choice
 from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
-from .draws import JointDraws, drawn, joint_draws, split_rows
+from .draws import JointDraws, check_counts, drawn, joint_draws, split_rows
 from .frames import frame_of, num_frame_draws
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -129,9 +130,7 @@ def colt(
     Source: Chen, Bansal & Scott (2025), "CoLT: the conditional localization test for assessing the
     accuracy of neural posterior estimates", Algorithms 1 and 2.
     """
-    if embedding not in get_args(Embedding):
-        known = ", ".join(map(repr, get_args(Embedding)))
-        raise ValueError(f"`embedding` must be one of {known}; got {embedding!r}.")
+    embedding = choice(*get_args(Embedding))(embedding, "embedding")
     training = training or ColtTraining()
     posterior = as_posterior(q)
     draws, num_moments = framed_draws(posterior, theta, x, num_samples, training, seed)
@@ -211,6 +210,7 @@ def framed_draws(
 
     Those draws are not ranked, so the frame is fair.
     """
+    check_counts(num_samples=num_samples)
     width = int(torch.as_tensor(theta).shape[-1])
     num_moments = num_frame_draws(width) if training.whiten else 0
     draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+from simulators.random import as_count, as_seed
 
 from .perturbations import Failure, find_failure
 from .posteriors import progress_bar
@@ -68,9 +69,11 @@ def power(
     >>> study.rate("sbc", 3.0).rate
     1.0
     """
-    num_pairs, repetitions = _whole("num_pairs", num_pairs), _whole("repetitions", repetitions)
-    num_seeds, workers = _whole("num_seeds", num_seeds), _whole("workers", workers)
-    seed = _whole("seed", seed, least=0)
+    # Python ints, for numpy's are not JSON's.
+    num_pairs = as_count(num_pairs, "num_pairs", 1)
+    repetitions = as_count(repetitions, "repetitions", 1)
+    num_seeds, workers = as_count(num_seeds, "num_seeds", 1), as_count(workers, "workers", 1)
+    seed = as_seed(seed)
     if minutes is not None and not minutes >= 0:
         raise ValueError(f"`minutes` must be 0 or more, or None; got {minutes}.")
     wrong = find_failure(family)
@@ -96,17 +99,6 @@ def power(
             known[cell] = done
             advance()
     return PowerStudy(wrong.name, tuple(done for done in known.values() if done is not None))
-
-
-def _whole(argument: str, value: Any, least: int = 1) -> int:
-    """A Python int, for numpy's are not JSON's."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise ValueError(f"`{argument}` must be a whole number of at least {least}; got {value!r}.")
-    return number
 
 
 def _checked_strengths(strengths: Any) -> tuple[float, ...]:

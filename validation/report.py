@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from .draws import checked_pairs, drawn
+from .draws import check_counts, checked_observations, checked_pairs, drawn
 from .frames import num_frame_draws
 from .methods import METHODS, NOTES
-from .posteriors import as_matrix, as_rows, progress_bar
+from .posteriors import as_matrix, progress_bar
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -145,7 +144,7 @@ def validate(
     q: Any,
     theta: Tensor,
     x: Tensor,
-    methods: Iterable[str] | None = None,
+    methods: str | Iterable[str] | None = None,
     x_o: Tensor | None = None,
     *,
     alpha: float = 0.05,
@@ -162,8 +161,8 @@ def validate(
         q: the posterior under test, see :func:`~validation.as_posterior`.
         theta: parameters of joint draws from prior and simulator, (N, d).
         x: their observations, (N, p).
-        methods: names out of :data:`METHODS`; all when omitted, and one that cannot run on this
-            posterior is then left out with its reason.
+        methods: one or several names out of :data:`METHODS`; all when omitted, and one that cannot
+            run on this posterior is then left out with its reason.
         x_o: for the local tests, one observation (p,) or several (m, p); some of the pairs' own,
             kept out of the training, when omitted.
         alpha: level over all tests together, in (0, 1).
@@ -174,20 +173,13 @@ def validate(
     Raises:
         ValueError: if a name is not a test, with those that are, or the pairs are unusable.
     """
-    names = list(METHODS) if methods is None else list(dict.fromkeys(methods))
-    unknown = [name for name in names if name not in METHODS]
-    if unknown or not names:
-        raise ValueError(f"`methods` must be out of {', '.join(METHODS)}; got {unknown or names}.")
+    names = _names(methods)
+    check_counts(num_samples=num_samples)
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
-        x_o = as_rows(x_o, "x_o")
-        if x_o.shape[1] != x.shape[1] or not len(x_o) or not torch.isfinite(x_o).all():
-            raise ValueError(
-                f"`x_o` must hold {x.shape[1]} finite values an observation, as `x` does; "
-                f"got shape {tuple(x_o.shape)}."
-            )
+        x_o = checked_observations(x_o, x.shape[1])
         if not set(names) & set(_LOCAL):
             raise ValueError(f"`x_o` is for the local tests, {' and '.join(_LOCAL)}; add one.")
     shared, num_samples = _shared(q, theta, x, num_samples, seed)
@@ -214,6 +206,17 @@ def validate(
     asked = {"num_pairs": len(x), "theta_dim": theta.shape[1], "num_samples": num_samples}
     asked |= {"x_o": 0 if x_o is None else len(x_o)}
     return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here, asked)
+
+
+def _names(methods: str | Iterable[str] | None) -> list[str]:
+    """The tests asked for, each once; text is one name."""
+    if methods is None:
+        return list(METHODS)
+    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        raise ValueError(f"`methods` must be out of {', '.join(METHODS)}; got {unknown or names}.")
+    return names
 
 
 def _shared(

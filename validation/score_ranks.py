@@ -33,10 +33,10 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .classifiers import Training, feature_scaling
-from .draws import JointDraws, check_counts, joint_draws, split_rows
+from .draws import JointDraws, check_counts, checked_observations, joint_draws, split_rows
 from .frames import DRAWS_A_PARAMETER, frame_of
 from .local_result import max_t_result
-from .posteriors import as_rows
+from .posteriors import as_matrix
 from .result import ValidationResult
 from .scores import Score, apply_score, fit_score, is_estimator
 from .seeds import part_seed
@@ -91,6 +91,7 @@ def score_rank(
         num_neighbours=num_neighbours,
         num_nulls=num_nulls,
     )
+    near = None if x_o is None else checked_observations(x_o, as_matrix(x, "x").shape[1])
     num_drawn = max(num_samples, num_train_draws)
     draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=20)
     fixed = score is not None and not is_estimator(score)
@@ -104,8 +105,8 @@ def score_rank(
         held = draws.rows(test)
     ranks = _ranks(score, held, num_samples, part_seed(seed, 3))
     weights = torch.ones(1, len(ranks), dtype=torch.float64)
-    if x_o is not None:
-        weights = _weights(held.x, _as_rows(x_o, held.x.shape[1]), num_neighbours)
+    if near is not None:
+        weights = _weights(held.x, near, num_neighbours)
     generator = torch_generator(part_seed(seed, 4))
     null = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)
     scale = 12**0.5 / torch.linalg.vector_norm(weights, dim=1)
@@ -138,12 +139,3 @@ def _weights(x: Tensor, x_o: Tensor, num_neighbours: int) -> Tensor:
     away = torch.cdist((x_o - shift) / scale, (x - shift) / scale).double()
     width = away.kthvalue(min(num_neighbours, len(x)), dim=1).values.clamp_min(1e-12)
     return torch.exp(-0.5 * (away / width[:, None]).square())
-
-
-def _as_rows(x_o: Any, width: int) -> Tensor:
-    rows = as_rows(x_o, "x_o")
-    if rows.shape[1] != width or not torch.isfinite(rows).all():
-        raise ValueError(
-            f"`x_o` must hold {width} finite values an observation; got shape {tuple(rows.shape)}."
-        )
-    return rows

@@ -7,14 +7,14 @@ user who has one set of pairs trains and tests on parts of it: that is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from simulators.arguments import at_least, choice, count, number, of_type, settle
 from simulators.random import torch_generator
 
 from .ball_ranks import ColtTraining, Embedding, fit_ball_networks
@@ -46,8 +46,12 @@ class TrainedColt:
     training: ColtTraining = field(default_factory=ColtTraining)
 
     def __post_init__(self) -> None:
-        _check_choice("embedding", self.embedding, get_args(Embedding))
-        _check_least("num_samples", self.num_samples, 1)
+        settle(
+            self,
+            embedding=choice(*get_args(Embedding)),
+            num_samples=count(),
+            training=of_type(ColtTraining),
+        )
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
@@ -93,9 +97,12 @@ class ScoreTest:
     """Of ``"multiple"`` alone."""
 
     def __post_init__(self) -> None:
-        _check_choice("kind", self.kind, get_args(Kind))
-        _check_least("num_calibration", self.num_calibration, 1)
-        _check_least("num_permutations", self.num_permutations, 1)
+        settle(
+            self,
+            kind=choice(*get_args(Kind)),
+            num_calibration=count(),
+            num_permutations=count(),
+        )
 
     def p_value(self, score: Score, task: Task, num_pairs: int, data_seed: int, seed: int) -> float:
         """Of one batch, drawn at ``data_seed``."""
@@ -148,7 +155,7 @@ class RatioScore:
     """Standard deviation of what is added to the score of every pair."""
 
     def __post_init__(self) -> None:
-        _check_least("noise", self.noise, 0.0)
+        settle(self, noise=at_least(0.0))
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
@@ -176,8 +183,7 @@ class TrainedScore:
     training: Training = field(default_factory=lambda: Training(hidden=(256, 256)))
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.weakness <= 1.0:
-            raise ValueError(f"`weakness` must lie in [0, 1]; got {self.weakness}.")
+        settle(self, weakness=number("in [0, 1]", lambda value: 0.0 <= value <= 1.0))
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
         """One p-value a batch."""
@@ -206,16 +212,6 @@ def normal_p_value(called_p: Tensor, called_q: Tensor) -> float:
     total = len(called_p) + len(called_q)
     accuracy = float(called_p.sum() + (~called_q).sum()) / total
     return floor_p(float(norm.sf((accuracy - 0.5) * 2 * total**0.5)))
-
-
-def _check_choice(argument: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"`{argument}` must be one of {', '.join(known)}; got {value!r}.")
-
-
-def _check_least(argument: str, value: float, least: float) -> None:
-    if not least <= value < math.inf:
-        raise ValueError(f"`{argument}` must be finite and at least {least}; got {value}.")
 
 
 _C2ST: dict[str, Callable[[Tensor, Tensor], float]] = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,9 @@ import typer
 
 from .ending import Json, print_json
 
-_NEEDED = (
-    "torch", "numpy", "scipy", "numba", "zuko", "POT", "scikit-learn", "sbi", "six",
-    "cloudpickle", "safetensors", "typer", "rich",
-)  # fmt: skip
-_OPTIONAL = {
-    "matplotlib": "pictures; pip install abi-toolkit[plots]",
-    "arviz": "posterior.to_arviz; pip install abi-toolkit[plots]",
-    "distributed": "runs on a dask cluster; pip install abi-toolkit[distributed]",
+_EXTRAS = {
+    "plots": "pictures, pages of reports, posterior.to_arviz",
+    "distributed": "runs on a dask cluster",
 }
 _LEAST_DISK_GIB = 1.0
 
@@ -44,13 +40,16 @@ def examine() -> dict[str, Any]:
     import abi
 
     packages = package_folders()
-    versions = {name: _version(name) for name in (*_NEEDED, *_OPTIONAL)}
+    needed = required("abi-toolkit")
+    versions = {name: _version(name) for name in (*needed, *_optional())}
     free = shutil.disk_usage(".").free / 2**30
     problems = [
         f"{name} is missing; install abi-toolkit again, in a fresh environment."
-        for name in _NEEDED
+        for name in needed
         if versions[name] is None
     ]
+    if not needed:
+        problems.append(UNINSTALLED)
     if shadowed(packages):
         problems.append(SHADOWED)
     if free < _LEAST_DISK_GIB:
@@ -72,6 +71,10 @@ def examine() -> dict[str, Any]:
     }
 
 
+UNINSTALLED = (
+    "abi-toolkit is imported from a folder in which it is not installed, so that nothing tells "
+    "what it needs; run pip install in that folder."
+)
 SHADOWED = (
     "the packages do not share one parent folder; another distribution shadows one of them. "
     "Install abi-toolkit in a fresh environment."
@@ -95,6 +98,31 @@ def shadowed(packages: dict[str, Path]) -> bool:
     return len({folder.parent for folder in packages.values()}) > 1
 
 
+def required(distribution: str, extra: str | None = None) -> list[str]:
+    """Names of what a distribution asks for, or an extra of it; nothing if it is not installed."""
+    try:
+        lines = requires(distribution) or []
+    except PackageNotFoundError:
+        return []
+    names: list[str] = []
+    for line in lines:
+        what, _, when = line.partition(";")
+        asked = re.findall(r"extra == ['\"](.+?)['\"]", when)
+        if asked == ([] if extra is None else [extra]):
+            name, *extras = re.findall(r"[\w.-]+", re.split(r"[<>=!~@ ]", what)[0])
+            names += [name, *(part for inner in extras for part in required(name, inner))]
+    return names
+
+
+def _optional() -> dict[str, str]:
+    """What the extras ask for, and what for."""
+    return {
+        name: f"{purpose}; pip install abi-toolkit[{extra}]"
+        for extra, purpose in _EXTRAS.items()
+        for name in required("abi-toolkit", extra)
+    }
+
+
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -103,12 +131,12 @@ def _version(name: str) -> str | None:
 
 
 def _print(found: dict[str, Any]) -> None:
-    threads = found["threads"]
+    threads, optional = found["threads"], _optional()
     typer.echo(f"abi-toolkit {found['abi-toolkit']}, Python {found['python']}, {found['platform']}")
     for name, folder in found["packages"].items():
         typer.echo(f"  {name:<14} {folder}")
     for name, number in found["versions"].items():
-        typer.echo(f"  {name:<14} {number or 'not installed: ' + _OPTIONAL.get(name, 'needed')}")
+        typer.echo(f"  {name:<14} {number or 'not installed: ' + optional.get(name, 'needed')}")
     typer.echo(
         f"threads: {threads['torch']} in torch, {threads['cores']} cores, "
         f"OMP_NUM_THREADS {threads['OMP_NUM_THREADS'] or 'not set'}"

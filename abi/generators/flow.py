@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import count, layers, settle
 from simulators.random import isolated_rng, torch_generator
 
 from ..support import Support
@@ -36,6 +37,9 @@ class FlowSettings:
     num_transforms: int = 2
     hidden: tuple[int, ...] = (128, 128)
     num_bins: int = 8
+
+    def __post_init__(self) -> None:
+        settle(self, num_transforms=count(0), hidden=layers(), num_bins=count(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +172,7 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     """The model behind a state."""
     values: dict[str, Any] = dict(state.values)
     num_flows = values.pop("num_flows")
-    settings = FlowSettings(**(values | {"hidden": tuple(values["hidden"])}))
+    settings = FlowSettings(**values)
     tensors = state.tensors
     context = tensors.get("context")
     if context is not None:

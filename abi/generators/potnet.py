@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from simulators.arguments import at_least, layers, of_type, settle
 from simulators.random import child_seed, torch_generator
 
 from ..support import Support
@@ -45,8 +46,12 @@ class POTNetSettings:
     )
 
     def __post_init__(self) -> None:
-        if not self.marginal_weight >= 0.0:
-            raise ValueError(f"`marginal_weight` must be at least 0; got {self.marginal_weight!r}.")
+        settle(
+            self,
+            hidden=layers(),
+            marginal_weight=at_least(0.0),
+            training=of_type(TrainingSettings),
+        )
 
 
 def penalised_transport(u: Tensor, v: Tensor, marginal_weight: float) -> Tensor:

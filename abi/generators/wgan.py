@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import FRACTION, POSITIVE, at_least, count, layers, settle
 from simulators.random import child_seed, torch_generator
 
 from ..support import Support
@@ -68,11 +69,16 @@ class WGANSettings:
     validation_fraction: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("critic_steps", "num_steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1; got {getattr(self, name)!r}.")
-        if not self.penalty >= 0.0:
-            raise ValueError(f"`penalty` must be at least 0; got {self.penalty!r}.")
+        settle(
+            self,
+            hidden=layers(),
+            penalty=at_least(0.0),
+            critic_steps=count(),
+            num_steps=count(),
+            learning_rate=POSITIVE,
+            batch_size=count(),
+            validation_fraction=FRACTION,
+        )
 
 
 def fit_wgan(

@@ -29,12 +29,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import POSITIVE, count, layers, settle
 from simulators.random import child_seed, torch_generator
 
 from ..classifiers import feature_scaling
-from ..draws import check_counts
 from ..posteriors import progress_bar
-from .kept import check_layers, kept_network
+from .kept import kept_network
 
 _SIGMA_DATA = 0.5
 _SIGMA_MAX, _SIGMA_MIN, _RHO = 80.0, 0.002, 7.0
@@ -56,8 +56,7 @@ class DiffusionTraining:
     """Pairs a step, drawn with replacement."""
 
     def __post_init__(self) -> None:
-        check_counts(steps=self.steps, batch_size=self.batch_size)
-        check_layers(self.hidden, self.learning_rate)
+        settle(self, hidden=layers(), learning_rate=POSITIVE, steps=count(), batch_size=count())
 
 
 @dataclass(frozen=True, eq=False)

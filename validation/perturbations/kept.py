@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,14 +20,6 @@ def name_with_settings(name: str, *settings: object) -> str:
     Cells of a study, and the files kept beside them, are known by it.
     """
     return f"{name}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:6]}"
-
-
-def check_layers(hidden: tuple[int, ...], learning_rate: float) -> None:
-    """Refuse layers without units, and a rate at which nothing is learned."""
-    if not all(width >= 1 for width in hidden):
-        raise ValueError(f"`hidden` must have at least 1 unit a layer; got {hidden}.")
-    if not 0.0 < learning_rate < math.inf:
-        raise ValueError(f"`learning_rate` must be finite and above 0; got {learning_rate}.")
 
 
 def kept_tensors(path: Path | None, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -22,12 +22,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import POSITIVE, count, layers, settle
 from simulators.random import child_seed, torch_generator
 
 from ..classifiers import feature_scaling
-from ..draws import check_counts
 from ..posteriors import progress_bar
-from .kept import check_layers, kept_network, name_with_settings
+from .kept import kept_network, name_with_settings
 from .task import Failure
 
 _DIM = 100
@@ -53,13 +53,15 @@ class FlowTraining:
     """Pairs a step."""
 
     def __post_init__(self) -> None:
-        check_counts(num_transforms=self.num_transforms, batch_size=self.batch_size)
-        check_layers(self.hidden, self.learning_rate)
-        if self.num_pairs < 2 or self.epochs < 0:
-            raise ValueError(
-                "`num_pairs` must be at least 2 and `epochs` at least 0; "
-                f"got {self.num_pairs} and {self.epochs}."
-            )
+        settle(
+            self,
+            num_transforms=count(),
+            hidden=layers(),
+            epochs=count(0),
+            num_pairs=count(2),
+            learning_rate=POSITIVE,
+            batch_size=count(),
+        )
 
 
 @dataclass(frozen=True, eq=False)
