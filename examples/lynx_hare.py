@@ -8,12 +8,12 @@ looked at (SBC)? Those fits are smaller than the one that is shown, so that this
 form of it.
 
 What the full setting found (lynx_hare.json): 40 of the 42 counts lie inside the predicted 90%, the
-hares of 1907 and 1917 outside; means are at most 0.36 exact sds off (the lynx of 1900), sds 0.79 to
-1.12 times the exact ones, the whole is 1.22 exact sds from the exact posterior in W1 where two
-exact samples are 1.04 apart, and C2ST tells them apart a little (0.69). A small cycle takes 9.53 +-
-0.15 years, exactly 9.56 +- 0.16. Over twenty data sets, fitted with 1,500 calls each, neither SBC
-nor TARP objects: so few see gross errors. With 3,000 calls (--quick) the two noises are learned
-least, which good predictions alone do not show.
+hares of 1907 and 1917 outside; means are at most 0.51 exact sds off (the lynx of 1900), sds 0.77 to
+1.01 times the exact ones, the whole is 1.30 exact sds from the exact posterior in W1 where two
+exact samples are 1.04 apart, and C2ST tells them apart a little (0.66). A small cycle takes 9.59 +-
+0.13 years, exactly 9.56 +- 0.16. Over twenty data sets, fitted with 1,500 calls each, neither SBC
+nor TARP objects: so few see gross errors, not a fifth of an sd. With 3,000 calls (--quick) the two
+noises are learned least, which good predictions alone do not show.
 
     python examples/lynx_hare.py            fifteen minutes of one core (the fit: two)
     python examples/lynx_hare.py --quick    three minutes, fewer simulations, for a look
