@@ -151,7 +151,8 @@ class Round:
         if self._truncates:
             self.shown.phase("proposing")
             regions = before.regions if before else ()
-            wanted = min(num_calls, self.plan.config.pairs_per_round or num_calls)
+            limit = self.plan.config.pairs_per_round
+            wanted = num_calls if limit is None else min(num_calls, limit)
             theta = sample_inside(self.problem.prior, regions, wanted, child_seed(seed, 0))
             sampled = approximate_rejection(
                 _in_turn(theta), simulate, _accept_all, float("inf"),
@@ -211,10 +212,13 @@ class Round:
             theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
             x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
         if len(theta) < _LEAST_PAIRS:
+            limited = sampled.num_proposed == self.plan.config.pairs_per_round
+            name = "pairs_per_round" if limited else "num_simulations"
+            cure = "more pairs a round" if limited else "more simulations or fewer rounds"
             raise ValueError(
-                f"`num_simulations`: {sampled.num_calls} calls left {len(theta)} pairs within the "
-                f"tolerance, fewer than {_LEAST_PAIRS}; ask for more simulations or fewer rounds, "
-                "or raise accept_fraction or max_retries."
+                f"`{name}`: {sampled.num_calls} calls left {len(theta)} pairs within the tolerance,"
+                f" fewer than {_LEAST_PAIRS}; ask for {cure}, or raise accept_fraction or "
+                "max_retries."
             )
         return theta, x
 

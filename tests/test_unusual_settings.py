@@ -224,6 +224,16 @@ def test_constants_of_numpy_fit_into_a_file() -> None:
     assert json.loads(json.dumps(config.to_dict()))["kappa"] == 0.5
 
 
+@pytest.mark.parametrize("proposal", ["truncated", "generator"])
+def test_too_few_pairs_a_round_are_named(proposal: Any) -> None:
+    config = abi.ABIConfig(pairs_per_round=10, proposal=proposal)
+    with pytest.raises(ValueError, match=r"`pairs_per_round`: 10 calls left 10 pairs .* ask for"):
+        abi.fit(
+            TASK.prior, TASK, TASK.observation, num_simulations=400, num_rounds=1, config=config,
+            progress=False,
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("changes", [{"num_simulations": True}, {"num_rounds": 2.0}, {"seed": 1.0}])
 def test_the_budget_and_the_seed_of_a_fit_are_whole_numbers(changes: dict[str, Any]) -> None:
     (name,) = changes

@@ -118,8 +118,8 @@ def checked_observations(x_o: Any, x_dim: int) -> Tensor:
     bad = int((~torch.isfinite(rows)).sum())
     if rows.shape[1] != x_dim or not len(rows) or bad:
         raise ValueError(
-            f"`x_o` must hold {x_dim} finite values an observation, as `x` does; got shape "
-            f"{tuple(rows.shape)}, {bad} values not finite."
+            f"`x_o` must hold {x_dim} finite values an observation; got shape "
+            f"{tuple(torch.as_tensor(x_o).shape)}, {bad} not finite."
         )
     return rows
 
