@@ -30,7 +30,7 @@ def lynx_hare(monkeypatch: pytest.MonkeyPatch) -> Any:
         draws = simulators.sample_prior(task.prior, 1_000, keywords["seed"] % 1000)
         return SimpleNamespace(
             num_simulations=keywords["num_simulations"],
-            sample=lambda shape: draws[: shape[0]],
+            sample=lambda shape, seed: draws[: shape[0]],
             save=lambda path: path.write_text("kept"),
         )
 

@@ -175,7 +175,7 @@ def test_local_coverage_sees_overconfidence_and_leaves_the_levels_alone() -> Non
     assert result.reject(0.05)
     # Overconfident: the truth lies further out than q's draws, its rank is low too often.
     assert bool((result.details["coverage"][0] > result.details["levels"])[:6].all())
-    with pytest.raises(ValueError, match=r"2 finite values an observation; got shape \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"2 finite values an observation; got shape \(3,\)"):
         local_hpd(exact, theta, x, torch.zeros(3), num_samples=20)
 
 
