@@ -25,7 +25,7 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .classifiers import Training
-from .draws import JointDraws, check_counts, checked_pairs, joint_draws, split_rows
+from .draws import LEAST_PAIRS, JointDraws, check_counts, checked_pairs, joint_draws, split_rows
 from .result import ValidationResult
 from .scores import Score, apply_score, fit_score, is_estimator
 from .seeds import part_seed
@@ -88,7 +88,7 @@ def conformal_c2st(
     if variant == "multiple" and fresh is not None:
         raise ValueError("`fresh` is used by variant='uniform' alone; leave it out.")
     check_counts(num_calibration=num_calibration, num_permutations=num_permutations)
-    draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=20)
+    draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=LEAST_PAIRS)
     chosen, held = _score_and_rest(draws, score, train_fraction, training, seed)
     details: dict[str, Any] = {"num_train": len(draws.theta) - len(held.theta)}
     if variant == "uniform" and fresh is not None:

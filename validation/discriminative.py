@@ -21,7 +21,7 @@ from torch.nn import functional
 from simulators.random import torch_generator
 
 from .classifiers import Training
-from .draws import check_counts, joint_draws, split_rows
+from .draws import LEAST_PAIRS, check_counts, joint_draws, split_rows
 from .result import ValidationResult
 from .scores import apply_score, fit_score
 from .seeds import part_seed
@@ -68,7 +68,7 @@ def discriminative_calibration(
     if null not in ("rows", "labels"):
         raise ValueError(f"`null` must be 'rows' or 'labels'; got {null!r}.")
     check_counts(num_permutations=num_permutations)
-    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0), minimum=20)
+    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0), minimum=LEAST_PAIRS)
     train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
     score = fit_score(draws.rows(train), classifier, training, part_seed(seed, 2))
     held = draws.rows(test)

@@ -15,6 +15,9 @@ from .posteriors import Posterior, as_matrix, as_rows, check_samples
 from .recognise import as_posterior
 from .seeds import part_seed
 
+LEAST_PAIRS = 20
+"""Of a test that trains on a part of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointDraws:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,13 +11,11 @@ from simulators.random import torch_generator
 
 from .base_space import FlowNull
 from .classifiers import Training
-from .draws import check_counts, checked_pairs
-from .local_classifier import fit_lc2st
+from .draws import LEAST_PAIRS, check_counts, checked_pairs
+from .local_classifier import Labels, Start, fit_lc2st
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
-
-_MINIMUM = 20
 
 
 def lc2st(
@@ -31,8 +29,8 @@ def lc2st(
     num_nulls: int = 100,
     flow: bool = False,
     flow_null: FlowNull | None = None,
-    labels: Literal["pairs", "pooled"] = "pairs",
-    start: Literal["shared", "own"] = "shared",
+    labels: Labels = "pairs",
+    start: Start = "shared",
     num_folds: int = 1,
     num_ensemble: int = 1,
     training: Training | None = None,
@@ -66,9 +64,8 @@ def lc2st(
         ValueError: if an argument is not as described, or pairs or draws are not finite.
     """
     posterior = as_posterior(q)
-    rows = None if x_o is None else torch.as_tensor(x_o)
-    if rows is None:
-        (theta, x), rows = held_out(theta, x, num_x_o, seed)
+    if x_o is None:
+        (theta, x), x_o = held_out(theta, x, num_x_o, seed)
     fitted = fit_lc2st(
         posterior,
         theta,
@@ -83,18 +80,18 @@ def lc2st(
         training=training,
         seed=seed,
     )
-    return fitted.test(rows, num_samples=num_samples)
+    return fitted.test(x_o, num_samples=num_samples)
 
 
 def held_out(
     theta: Tensor, x: Tensor, num_x_o: int, seed: int
 ) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Pairs to train on, and ``num_x_o`` observations (m, p) kept out of them."""
-    theta, x = checked_pairs(theta, x, _MINIMUM)
+    theta, x = checked_pairs(theta, x, LEAST_PAIRS)
     check_counts(num_x_o=num_x_o)
-    if len(x) - num_x_o < _MINIMUM:
+    if len(x) - num_x_o < LEAST_PAIRS:
         raise ValueError(
-            f"`num_x_o` must leave at least {_MINIMUM} of the {len(x)} pairs; got {num_x_o}."
+            f"`num_x_o` must leave at least {LEAST_PAIRS} of the {len(x)} pairs; got {num_x_o}."
         )
     order = torch.randperm(len(x), generator=torch_generator(part_seed(seed, 4)))
     kept, held = order[num_x_o:].sort().values, order[:num_x_o].sort().values

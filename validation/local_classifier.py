@@ -42,6 +42,7 @@ from .base_space import (
 )
 from .classifiers import Classifiers, Training, fit_classifiers
 from .draws import (
+    LEAST_PAIRS,
     check_counts,
     checked_draws,
     checked_observations,
@@ -55,7 +56,8 @@ from .result import ValidationResult
 from .seeds import part_seed
 from .two_sample import swapped_labels
 
-_MINIMUM = 20
+Labels = Literal["pairs", "pooled"]
+Start = Literal["shared", "own"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +140,8 @@ def fit_lc2st(
     num_nulls: int = 100,
     flow: bool = False,
     flow_null: FlowNull | None = None,
-    labels: Literal["pairs", "pooled"] = "pairs",
-    start: Literal["shared", "own"] = "shared",
+    labels: Labels = "pairs",
+    start: Start = "shared",
     num_folds: int = 1,
     num_ensemble: int = 1,
     training: Training | None = None,
@@ -177,7 +179,7 @@ def fit_lc2st(
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     posterior = as_posterior(q)
     if flow:
-        theta, x = checked_pairs(theta, x, _MINIMUM)
+        theta, x = checked_pairs(theta, x, LEAST_PAIRS)
         null = flow_null or fit_flow_null(
             x,
             theta.shape[1],
@@ -192,7 +194,7 @@ def fit_lc2st(
         raise ValueError(f"`labels` must be 'pairs' or 'pooled'; got {labels!r}.")
     if start not in ("shared", "own"):
         raise ValueError(f"`start` must be 'shared' or 'own'; got {start!r}.")
-    draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), _MINIMUM)
+    draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), LEAST_PAIRS)
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])
     features = torch.cat([torch.cat([t, x], dim=1) for t in (draws.samples[0], theta)])

@@ -35,7 +35,7 @@ from simulators.arguments import choice
 from simulators.base import as_observation
 
 from .ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
-from .draws import JointDraws, check_counts, drawn, joint_draws, split_rows
+from .draws import LEAST_PAIRS, JointDraws, check_counts, drawn, joint_draws, split_rows
 from .frames import frame_of, num_frame_draws
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -213,7 +213,7 @@ def framed_draws(
     check_counts(num_samples=num_samples)
     width = int(torch.as_tensor(theta).shape[-1])
     num_moments = num_frame_draws(width) if training.whiten else 0
-    draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), 20)
+    draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), LEAST_PAIRS)
     frame = frame_of(draws.samples[:num_moments])
     truth, ranked = frame.whitened(draws.theta[None])[0], draws.samples[num_moments:]
     # Of a discrete theta draws may be the truth; whitened in another batch they would be near it.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .power_cells import PowerCell
+from .result import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +67,7 @@ class PowerStudy:
         Raises:
             ValueError: if the study has no such test or no such strength.
         """
-        _check_alpha(alpha)
+        check_alpha(alpha)
         cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
         known = cells or (method in self.methods and float(strength) in self.strengths)
         if not known:
@@ -87,7 +88,7 @@ class PowerStudy:
 
     def rates(self, alpha: float = 0.05) -> list[PowerRate]:
         """Every test at every strength."""
-        _check_alpha(alpha)
+        check_alpha(alpha)
         pairs = dict.fromkeys((cell.method, cell.strength) for cell in self.cells)
         return [self.rate(method, strength, alpha) for method, strength in pairs]
 
@@ -159,11 +160,6 @@ def clopper_pearson(
     low = float(betaincinv(rejections, missed + 1, tail)) if rejections else 0.0
     high = float(betaincinv(rejections + 1, missed, 1 - tail)) if missed else 1.0
     return low, high
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
 
 
 def _plain(rate: PowerRate) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .frames import num_frame_draws
 from .methods import METHODS, NOTES
 from .posteriors import as_matrix, progress_bar
 from .recognise import as_posterior
-from .result import ValidationResult
+from .result import ValidationResult, check_alpha
 from .seeds import part_seed
 from .stored_samples import StoredSamples
 from .uniformity import holm
@@ -175,8 +175,7 @@ def validate(
     """
     names = _names(methods)
     check_counts(num_samples=num_samples)
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
+    check_alpha(alpha)
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
         x_o = checked_observations(x_o, x.shape[1])

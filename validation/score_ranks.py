@@ -33,7 +33,14 @@ from torch import Tensor
 from simulators.random import torch_generator
 
 from .classifiers import Training, feature_scaling
-from .draws import JointDraws, check_counts, checked_observations, joint_draws, split_rows
+from .draws import (
+    LEAST_PAIRS,
+    JointDraws,
+    check_counts,
+    checked_observations,
+    joint_draws,
+    split_rows,
+)
 from .frames import DRAWS_A_PARAMETER, frame_of
 from .local_result import max_t_result
 from .posteriors import as_matrix
@@ -93,7 +100,7 @@ def score_rank(
     )
     near = None if x_o is None else checked_observations(x_o, as_matrix(x, "x").shape[1])
     num_drawn = max(num_samples, num_train_draws)
-    draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=20)
+    draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=LEAST_PAIRS)
     fixed = score is not None and not is_estimator(score)
     held = draws
     if not fixed:

@@ -22,7 +22,15 @@ from simulators.base import as_observation
 from simulators.random import torch_generator
 
 from .classifiers import Training, fit_classifiers
-from .draws import JointDraws, check_counts, checked_pairs, drawn, joint_draws, split_rows
+from .draws import (
+    LEAST_PAIRS,
+    JointDraws,
+    check_counts,
+    checked_pairs,
+    drawn,
+    joint_draws,
+    split_rows,
+)
 from .posteriors import as_matrix
 from .recognise import as_posterior
 from .result import ValidationResult
@@ -78,7 +86,7 @@ def c2st(
     if x_o is not None:
         draws = _oracle_draws(q, x, x_o, reference, seed)
     else:
-        draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=20)
+        draws = joint_draws(q, theta, x, 1, part_seed(seed, 0), minimum=LEAST_PAIRS)
     train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))
     details = {
         "num_train": len(train),
@@ -104,7 +112,7 @@ def c2st(
 def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointDraws:
     """Draws of q at x_o paired with the reference; x is left out of the features."""
     truth = as_matrix(reference, "reference")
-    checked_pairs(truth, torch.zeros(len(truth), 1), 20)
+    checked_pairs(truth, torch.zeros(len(truth), 1), LEAST_PAIRS)
     row = as_observation(x_o, as_matrix(x, "x").shape[1])[None]
     samples = drawn(as_posterior(q), len(truth), row, truth.shape[1], part_seed(seed, 0))
     return JointDraws(truth, torch.empty(len(truth), 0), samples[:, 0][None])
