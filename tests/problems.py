@@ -1,6 +1,9 @@
-"""Simulators and priors of the tests, importable by worker processes and by the command line."""
+"""Simulators, priors and defaults of the tests, importable by workers and by the command line."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -36,3 +39,12 @@ def half_nan(theta: Tensor) -> Tensor:
 
 def all_nan(theta: Tensor) -> Tensor:
     return torch.full((len(theta), 6), torch.nan)
+
+
+@contextmanager
+def default_float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)

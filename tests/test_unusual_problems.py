@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import problems
 import pytest
 import torch
+from problems import default_float64
 from test_sampler import SMALL, X_O, quick_fit
 from torch import Tensor, nn
 from torch.distributions import (
@@ -110,15 +110,6 @@ def test_a_parameter_that_does_not_vary_costs_nothing_else(proposal: str) -> Non
     draws = posterior.sample((500,))
     assert draws[:, 1].tolist() == pytest.approx([2.0] * 500, abs=1e-3)
     assert float(draws[:, 0].mean()) == pytest.approx(0.5, abs=0.35)
-
-
-@contextmanager
-def default_float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("proposal", ["truncated", "generator"])

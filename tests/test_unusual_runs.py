@@ -7,8 +7,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from problems import default_float64
 from torch import Tensor
 from torch.distributions import Independent, Uniform
 
@@ -285,18 +285,9 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
         load_store(tmp_path)
 
 
-@contextmanager
-def double_precision() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
 def test_the_spiking_neuron_has_its_prior_in_double_precision_too() -> None:
     single = sample_prior(BernoulliGLM().prior, 4, seed=0)
-    with double_precision():
+    with default_float64():
         assert torch.equal(sample_prior(BernoulliGLM().prior, 4, seed=0), single)
 
 
