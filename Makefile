@@ -24,6 +24,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file examples/mypy.ini examples
 	$(BIN)/lint-imports
 
 test: lint

@@ -37,7 +37,7 @@ from simulators import MG1, Cosine, MultimodalGaussian, sample_prior
 from simulators.random import child_seed
 
 RESULT = Path(__file__).with_suffix(".json")
-MODELS = {
+MODELS: dict[str, tuple[Any, int]] = {
     "MultimodalGaussian": (MultimodalGaussian(), 20_000),
     "Cosine": (Cosine(), 15_000),
     "MG1": (MG1(), 40_000),

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ NETWORK = Training(hidden=(32, 32), max_epochs=40, patience=10)
 LOCAL = Training(hidden=(30, 30), max_epochs=30, patience=10, stop_on="accuracy")
 BALLS = ColtTraining(hidden=(64, 64), epochs=100, learning_rate=1e-3, anchors_per_epoch=100)
 
-TESTS: dict[str, Callable[..., Any]] = {
+TESTS: dict[str, partial[Any]] = {
     "sbc": partial(METHODS["sbc"], num_samples=100),
     "tarp": partial(METHODS["tarp"], num_samples=100),
     "hpd": partial(METHODS["hpd"], num_samples=100),

@@ -100,7 +100,7 @@ def baseline(name: str, encoder: str | None = None, **keywords: Any) -> Fit:
 
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         task = MODELS[model]
-        method = baselines.METHODS[name]
+        method: Any = baselines.METHODS[name]
         return method(
             task.prior,
             task,
