@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from simulators.arguments import (
     POSITIVE,
+    SHARE,
     Rule,
     at_least,
     choice,
@@ -168,10 +169,9 @@ def _falling(value: Any, name: str) -> tuple[float, ...]:
 
 
 _TRAININGS = ("network_training", "generator_training")
-_SHARE = number("in (0, 1]", lambda value: 0.0 < value <= 1.0)
 _RULES: dict[str, Rule] = {
     "order": at_least(1.0),
-    "mixing": _SHARE,
+    "mixing": SHARE,
     "trim": number("in (0, 1/2)", lambda value: 0.0 < value < 0.5),
     "num_slices": count(0),
     "num_levels": count(),
@@ -185,7 +185,7 @@ _RULES: dict[str, Rule] = {
     "proposal": choice(*get_args(Proposal)),
     "growth": at_least(1.0),
     "max_retries": count(),
-    "accept_fraction": optional(_SHARE),
+    "accept_fraction": optional(SHARE),
     "min_accepted": count(2),
     "tolerances": optional(_falling),
     "pairs_per_round": optional(count()),

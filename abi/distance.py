@@ -21,7 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
+from simulators.arguments import SHARE, at_least
+from simulators.random import as_count, torch_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,7 @@ class QuantileTable:
 
 def draw_directions(theta_dim: int, num_slices: int, generator: torch.Generator) -> Tensor:
     """K uniform unit vectors followed by the d axes, (K + d, d); only the axis when d = 1."""
-    if num_slices < 0:
-        raise ValueError(f"`num_slices` must be at least 0; got {num_slices}.")
+    num_slices = as_count(num_slices, "num_slices", 0)
     axes = torch.eye(theta_dim)
     if theta_dim == 1 or num_slices == 0:
         return axes
@@ -61,8 +61,7 @@ def draw_directions(theta_dim: int, num_slices: int, generator: torch.Generator)
 def quantile_levels(num_levels: int, trim: float) -> Tensor:
     """tau_h = delta + h (1 - 2 delta) / H for h = 0..H, (H + 1,)."""
     _check_trim(trim)
-    if num_levels < 1:
-        raise ValueError(f"`num_levels` must be at least 1; got {num_levels}.")
+    num_levels = as_count(num_levels, "num_levels", 1)
     return torch.linspace(trim, 1.0 - trim, num_levels + 1)
 
 
@@ -186,10 +185,8 @@ def _as_samples(samples: Any, name: str) -> Tensor:
 
 
 def _check_constants(order: float, mixing: float) -> None:
-    if not order >= 1.0:
-        raise ValueError(f"`order` must be at least 1; got {order}.")
-    if not 0.0 < mixing <= 1.0:
-        raise ValueError(f"`mixing` must lie in (0, 1]; got {mixing}.")
+    at_least(1.0)(order, "order")
+    SHARE(mixing, "mixing")
 
 
 def _check_trim(trim: float) -> None:

@@ -60,6 +60,7 @@ def at_least(bound: float) -> Rule:
 
 POSITIVE = number("positive and finite", lambda value: value > 0.0)
 FRACTION = number("between 0 and 1, without either", lambda value: 0.0 < value < 1.0)
+SHARE = number("in (0, 1]", lambda value: 0.0 < value <= 1.0)
 
 
 def layers(least: int = 0) -> Rule:

@@ -269,7 +269,14 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
 @pytest.mark.parametrize(
     ("method", "keywords", "words"),
     [
-        (baselines.snpe, {"num_rounds": 0}, "got 0"),
+        (baselines.snpe, {"num_rounds": 0}, "`num_rounds` .* got 0"),
+        (baselines.snpe, {"num_simulations": 1e3}, "`num_simulations` .* got 1000.0, a float"),
+        (baselines.snpe, {"max_epochs": 0}, "`max_epochs` .* got 0"),
+        (baselines.snle, {"flow": "realnvp"}, "`flow` must be one of maf, nsf; got 'realnvp'"),
+        (baselines.snle, {"thin": 0}, "`thin` .* got 0"),
+        (baselines.smc_abc, {"num_simulations": 1e3}, "`num_simulations` .* got 1000.0, a float"),
+        (baselines.rejection_abc, {"num_simulations": "many"}, "`num_simulations` .* a str"),
+        (baselines.abc_ss, {"num_simulations": 1e3}, "`num_simulations` .* got 1000.0, a float"),
         (baselines.snle, {"num_rounds": 3, "num_simulations": 140}, "at least 150 for 3 rounds"),
         (baselines.snpe, {"proposal": "prior"}, "'prior'"),
         (baselines.rejection_abc, {"accept_fraction": 0.0}, "got 0.0"),
@@ -283,8 +290,11 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
     ],
 )
 def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str) -> None:
+    def simulate(theta: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("arguments are checked before the first simulation")
+
     with pytest.raises(ValueError, match=words):
-        method(TASK.prior, TASK, X_O, **keywords)
+        method(TASK.prior, simulate, X_O, **keywords)
 
 
 def test_data_sets_are_compared_as_laws_of_their_items() -> None:

@@ -175,8 +175,8 @@ def test_a_table_holds_the_order_statistics() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": 0.5}, "`order` must be at least 1; got 0.5"),
-        ({"mixing": 0.0}, "`mixing` must lie in"),
+        ({"order": 0.5}, "`order` must be at least 1 and finite; got 0.5"),
+        ({"mixing": 0.0}, r"`mixing` must be in \(0, 1\]"),
         ({"trim": 0.5}, "`trim` must lie in"),
     ],
 )

@@ -253,7 +253,7 @@ def test_a_seed_out_of_range_is_named(seed: int, tmp_path: Path) -> None:
     [
         ({"num_simulations": 40}, "`num_simulations` must be more than the 50 particles"),
         ({"num_particles": 1_000}, "`num_simulations` must be more than the 1000 particles"),
-        ({"epsilon_decay": 2.0}, r"`epsilon_decay` must lie in \(0, 1\)"),
+        ({"epsilon_decay": 2.0}, "`epsilon_decay` must be between 0 and 1"),
     ],
 )
 def test_populations_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -188,9 +188,12 @@ def test_draws_at_x_o_can_be_given_for_a_posterior_that_is_only_samples() -> Non
 def test_bad_arguments_are_refused(
     keywords: dict[str, object], x_o: Tensor | None, message: str
 ) -> None:
+    def undrawn(x: Tensor) -> Normal:
+        raise AssertionError("arguments are checked before the posterior is drawn from")
+
     theta, x = sample_joint(TASK, 60, 7)
     with pytest.raises(ValueError, match=message):
-        lc2st(exact, theta, x, x_o, **({"training": QUICK, "num_nulls": 3} | keywords))
+        lc2st(undrawn, theta, x, x_o, **({"training": QUICK, "num_nulls": 3} | keywords))
 
 
 def test_the_same_seed_gives_the_same_p_value() -> None:

@@ -11,8 +11,9 @@ from simulators.random import torch_generator
 
 from .base_space import FlowNull
 from .classifiers import Training
-from .draws import LEAST_PAIRS, check_counts, checked_pairs
+from .draws import LEAST_PAIRS, check_counts, checked_observations, checked_pairs
 from .local_classifier import Labels, Start, fit_lc2st
+from .posteriors import as_rows
 from .recognise import as_posterior
 from .result import ValidationResult
 from .seeds import part_seed
@@ -64,8 +65,11 @@ def lc2st(
         ValueError: if an argument is not as described, or pairs or draws are not finite.
     """
     posterior = as_posterior(q)
+    check_counts(num_samples=num_samples)  # before the networks train
     if x_o is None:
         (theta, x), x_o = held_out(theta, x, num_x_o, seed)
+    else:
+        x_o = checked_observations(x_o, as_rows(x, "x").shape[1])
     fitted = fit_lc2st(
         posterior,
         theta,

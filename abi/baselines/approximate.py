@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed
+from simulators.arguments import FRACTION, SHARE, count, optional
+from simulators.random import as_count, child_seed
 
 from ..encoders import FIXED
 from ..layout import Layout
-from ..problem import check_width, pose
+from ..problem import Problem, check_width, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
@@ -61,10 +62,8 @@ def rejection_abc(
         ValueError: if an argument is out of range, or the encoder has weights to learn.
     """
     started = time.process_time()
-    if not 0.0 < accept_fraction <= 1.0:
-        raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
-    if num_simulations < 2:
-        raise ValueError(f"`num_simulations` must be at least 2; got {num_simulations}.")
+    SHARE(accept_fraction, "accept_fraction")
+    num_simulations = as_count(num_simulations, "num_simulations", 2)
     problem = pose(prior, simulator, x_o, parameter_names)
     distance_to = _Distance(encoder, problem.layout)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
@@ -117,7 +116,7 @@ def smc_abc(
     return _sequential(
         "smc_abc",
         (prior, simulator, x_o, parameter_names),
-        lambda layout: _Distance(encoder, layout),
+        lambda problem: _Distance(encoder, problem.layout),
         num_simulations,
         seed,
         num_particles,
@@ -166,10 +165,16 @@ def wabc(
 
     Source: Bernton, Jacob, Gerber & Robert (2019).
     """
+
+    def data_distance(problem: Problem) -> DataDistance:
+        distance = DataDistance(problem.layout, order, view, lag, curve_weight)
+        distance(problem.x_o[None], problem.x_o[None])  # one that fails is not worth a simulation
+        return distance
+
     return _sequential(
         "wabc",
         (prior, simulator, x_o, parameter_names),
-        lambda layout: DataDistance(layout, order, view, lag, curve_weight),
+        data_distance,
         num_simulations,
         seed,
         num_particles,
@@ -180,26 +185,27 @@ def wabc(
 def _sequential(
     method: str,
     asked: tuple[Any, Any, Tensor, Sequence[str] | None],
-    distance_of: Callable[[Layout], Callable[[Tensor, Tensor], Tensor]],
+    distance_of: Callable[[Problem], Callable[[Tensor, Tensor], Tensor]],
     num_simulations: int,
     seed: int,
     num_particles: int | None,
     epsilon_decay: float,
 ) -> BaselinePosterior:
-    """SMC-ABC of sbi for any distance; ``distance_of`` takes the layout of x."""
+    """SMC-ABC of sbi for any distance; ``distance_of`` takes what is asked."""
     started = time.process_time()
     require_density(asked[0], method)
     problem = pose(*asked)
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
-    if not 0.0 < epsilon_decay < 1.0:
-        raise ValueError(f"`epsilon_decay` must lie in (0, 1); got {epsilon_decay}.")
-    particles = num_particles or max(_LEAST_PARTICLES, num_simulations // 100)
-    if not 1 < particles < num_simulations:
+    FRACTION(epsilon_decay, "epsilon_decay")
+    num_simulations = as_count(num_simulations, "num_simulations", 2)
+    particles = optional(count(2))(num_particles, "num_particles")
+    particles = particles or max(_LEAST_PARTICLES, num_simulations // 100)
+    if particles >= num_simulations:
         raise ValueError(
-            f"`num_simulations` must be more than the {particles} particles of a population, and "
-            f"these more than one; got {num_simulations}."
+            f"`num_simulations` must be more than the {particles} particles of a population; got "
+            f"{num_simulations}."
         )
-    distance = distance_of(problem.layout)
+    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    distance = distance_of(problem)
     with guest(child_seed(seed, 2)):
         from sbi.inference import SMCABC
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from simulators import SeededSimulator
+from simulators.random import as_count
 
 _LEAST_CALLS = 50  # a round with fewer pairs cannot hold some out
 
@@ -54,9 +55,8 @@ def calls_per_round(num_simulations: int, num_rounds: int) -> int:
     Raises:
         ValueError: if there is no round, or a round is too small to train on.
     """
-    if num_rounds < 1:
-        raise ValueError(f"`num_rounds` must be at least 1; got {num_rounds}.")
-    share = num_simulations // num_rounds
+    num_rounds = as_count(num_rounds, "num_rounds", 1)
+    share = as_count(num_simulations, "num_simulations", 1) // num_rounds
     if share < _LEAST_CALLS:
         raise ValueError(
             f"`num_simulations` must be at least {_LEAST_CALLS * num_rounds} for {num_rounds} "

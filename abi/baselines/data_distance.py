@@ -18,6 +18,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from simulators.arguments import at_least, choice, count, settle
+
 from ..layout import PLAIN, Layout
 
 View = Literal["items", "curve", "delay"]
@@ -42,12 +44,7 @@ class DataDistance:
     curve_weight: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.order >= 1.0:
-            raise ValueError(f"`order` must be at least 1; got {self.order}.")
-        if self.view not in get_args(View):
-            raise ValueError(f"`view` must be one of {', '.join(get_args(View))}; got {self.view}.")
-        if self.lag < 1:
-            raise ValueError(f"`lag` must be at least 1; got {self.lag}.")
+        settle(self, order=at_least(1.0), view=choice(*get_args(View)), lag=count())
         if self.view != "items" and self.layout.item_dim != 1:
             raise ValueError(
                 f"`view` must be 'items' where an item has {self.layout.item_dim} values; got "

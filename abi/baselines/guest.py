@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from simulators.random import isolated_rng
+from simulators.random import as_count, isolated_rng
 
 from ..torch_settings import usual_torch
 
@@ -65,4 +65,6 @@ class NoTracker:
 
 def training_limits(max_epochs: int | None) -> dict[str, int]:
     """The keyword of sbi's training, none where sbi decides."""
-    return {} if max_epochs is None else {"max_num_epochs": max_epochs}
+    if max_epochs is None:
+        return {}
+    return {"max_num_epochs": as_count(max_epochs, "max_epochs", 1)}

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed
+from simulators.arguments import choice
+from simulators.random import as_count, child_seed
 
 from ..problem import Problem, check_width, pose
 from ..torch_settings import usual_torch
@@ -73,6 +74,13 @@ def snle(
     """
     started = time.process_time()
     per_round = calls_per_round(num_simulations, num_rounds)
+    chains = {
+        "num_chains": as_count(num_chains, "num_chains", 1),
+        "warmup_steps": as_count(warmup_steps, "warmup_steps", 0),
+        "thin": as_count(thin, "thin", 1),
+    }
+    choice("maf", "nsf")(flow, "flow")
+    limits = training_limits(max_epochs)
     require_density(prior, "snle")
     problem = pose(prior, simulator, x_o, parameter_names)
     calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
@@ -80,8 +88,7 @@ def snle(
     check_width(x, problem.x_o)
     inputs = with_density(encoder, x, problem.layout)
     with guest(child_seed(seed, 2)):
-        chains = {"num_chains": num_chains, "warmup_steps": warmup_steps, "thin": thin}
-        trainer = _Trainer(problem, inputs, flow, chains, training_limits(max_epochs))
+        trainer = _Trainer(problem, inputs, flow, chains, limits)
         trainer.add(theta, x)
         for number in range(1, num_rounds):
             theta = trainer.draw(problem.x_o, per_round, child_seed(seed, 3, number))

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
+from simulators.arguments import choice
 from simulators.random import child_seed
 
 from ..problem import Problem, check_width, pose
@@ -72,8 +73,8 @@ def snpe(
     """
     started = time.process_time()
     per_round = calls_per_round(num_simulations, num_rounds)
-    if proposal not in get_args(Proposal):
-        raise ValueError(f"`proposal` must be 'atomic' or 'truncated'; got {proposal!r}.")
+    choice(*get_args(Proposal))(proposal, "proposal")
+    limits = training_limits(max_epochs)
     if num_rounds > 1:
         require_density(prior, "a second round of snpe")
     problem = pose(prior, simulator, x_o, parameter_names)
@@ -82,7 +83,7 @@ def snpe(
     check_width(x, problem.x_o)
     inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
     with guest(child_seed(seed, 2)):
-        trainer = _Trainer(problem, inputs, embedding, proposal, training_limits(max_epochs))
+        trainer = _Trainer(problem, inputs, embedding, proposal, limits)
         trainer.add(problem.support.to_real(theta), x)
         for _ in range(1, num_rounds):
             z = trainer.propose(per_round)

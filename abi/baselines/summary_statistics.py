@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed, torch_generator
+from simulators.arguments import SHARE
+from simulators.random import as_count, child_seed, torch_generator
 
 from ..encoders import features_of
 from ..generators.base import units
@@ -69,9 +70,8 @@ def abc_ss(
         ValueError: on arguments out of range.
     """
     started = time.process_time()
-    if not 0.0 < accept_fraction <= 1.0:
-        raise ValueError(f"`accept_fraction` must lie in (0, 1]; got {accept_fraction}.")
-    if num_simulations < _LEAST_CALLS:
+    SHARE(accept_fraction, "accept_fraction")
+    if as_count(num_simulations, "num_simulations", 1) < _LEAST_CALLS:
         raise ValueError(
             f"`num_simulations` must be at least {_LEAST_CALLS}, for half of them train the "
             f"summaries; got {num_simulations}."
