@@ -18,6 +18,7 @@ from .calls import SimulatorCalls
 from .config import ABIConfig
 from .encoders import FIXED
 from .kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
+from .plausibility import plausibility
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
 from .regions import high_density_region, inside_all, sample_inside
@@ -88,6 +89,8 @@ class Round:
             self.shown.phase("finding the region")
             key = child_seed(seed, 4)
             regions = (*regions, high_density_region(model, self.problem.prior, regions, key))
+        encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
+        layout, key = self.problem.layout, child_seed(seed, 5)
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -97,10 +100,11 @@ class Round:
             accepted=int(kept.sum()),
             simulator_calls=sampled.num_calls,
             failures=len(sampled.failures),
-            encoder=kernel.encoder if isinstance(kernel, LearnedKernel) else None,
+            encoder=encoder,
             network=network_log,
             generator=generator_log,
             seconds=time.perf_counter() - started,
+            x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)

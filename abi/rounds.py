@@ -30,6 +30,8 @@ class RoundRecord:
         network: epochs and losses of the quantile network; None for a fixed distance.
         generator: epochs and losses of the generator, a WGAN's energy scores; None for the mixture.
         seconds: wall-clock time.
+        x_o_p_value: of the hypothesis that x_o comes from where the pairs' x come from
+            (:mod:`abi.plausibility`); None in fits of an earlier version.
     """
 
     round: int
@@ -44,6 +46,7 @@ class RoundRecord:
     network: TrainingLog | None
     generator: TrainingLog | None
     seconds: float
+    x_o_p_value: float | None = None
 
     @property
     def losses(self) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from simulators.engines import check_workers, open_engine
 from .config import ABIConfig
 from .kernel import FixedKernel
 from .origin import from_origin, origin_of
+from .plausibility import implausible
 from .posterior import ABIPosterior
 from .problem import Plan, check_generator, check_simulations, default_rounds, pose
 from .progress import FitProgress
@@ -181,6 +183,9 @@ def run(
     finally:
         torch.set_num_threads(threads)
         engine.close()
+    doubt = implausible(state.records[-1].x_o_p_value)
+    if doubt is not None:
+        warnings.warn(doubt, stacklevel=3)
     return ABIPosterior(
         model=state.model,
         x_o=problem.x_o,

@@ -50,6 +50,7 @@ def summarise(
         "x_o": posterior.x_o.tolist(),
         "num_samples": len(samples),
         "simulator_calls": posterior.num_simulations,
+        "x_o_p_value": posterior.rounds[-1].x_o_p_value,
         "failures": sum(record.failures for record in posterior.rounds),
         "seconds": sum(record.seconds for record in posterior.rounds),
         "seed": posterior.seed,

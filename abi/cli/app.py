@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -129,10 +130,17 @@ app.command(
 )(_whole(doctor_command))
 
 
+def _say(message: Warning | str, *_where: Any, **_how: Any) -> None:
+    """A warning without the place in the code that gave it."""
+    typer.secho(f"abi: {message}", err=True, fg=typer.colors.YELLOW)
+
+
 def main() -> None:
     """Run the command line; a user's mistake ends with one line and exit status 2."""
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            app()
     except (ValueError, TypeError, NotImplementedError, OSError) as error:
         typer.secho(f"abi: {error}", err=True, fg=typer.colors.RED)
         sys.exit(2)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from validation.page import Block, Code, Facts, Section, Text, Verdict
 from validation.page.words import listing, number, plural
 
+from ...plausibility import implausible
 from .exact_section import Distance, distance_to_exact, exact_section, exact_words
 from .posterior_section import Marginal, marginals_of, posterior_section
 from .predictive_section import Predictive, covered_words, predict, predictive_section
@@ -138,6 +139,9 @@ def fit_evidence(fit: Fit) -> tuple[str, ...]:
     failures = sum(r.failures for r in rounds)
     if failures:
         lines.append(f"{plural(failures, 'simulation')} gave no usable result and were left out.")
+    doubt = implausible(rounds[-1].x_o_p_value)
+    if doubt is not None:
+        lines.append(doubt.replace("`", ""))
     silent = [
         m.name for m in fit.marginals if m.contraction is not None and m.contraction < _LITTLE
     ]

@@ -78,12 +78,13 @@ def _table(rounds: Sequence[RoundRecord]) -> Table:
             r.accepted,
             None if r.network is None else float(r.network.validation_loss),
             None if r.generator is None else float(r.generator.validation_loss),
+            r.x_o_p_value,
             round(r.seconds, 1),
         )
         for r in rounds
     )
     columns = "round, tolerance, calls, failures, proposed, dropped, pairs, accepted, network loss"
-    names = (*columns.split(", "), "generator loss", "seconds")
+    names = (*columns.split(", "), "generator loss", "p of x_o", "seconds")
     return Table("What each round did", names, rows)
 
 
