@@ -26,7 +26,7 @@ from simulators.random import torch_generator
 from .encoders import FIXED, build_encoder, features_of
 from .layout import PLAIN, Layout
 
-_IMPLAUSIBLE = 0.005
+_IMPLAUSIBLE = 0.01
 _NEIGHBOURS = 5
 _MOST_ROWS = 2_000
 
