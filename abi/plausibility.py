@@ -5,9 +5,9 @@
 
 Rows and x_o are treated alike, so that p is valid, P(p <= a) <= a, where they come from one law: in
 the first round, if x_o comes from prior and simulator. Later rounds draw theta from a region around
-the posterior; an x_o of the model lies among their data rather than at the edge, and p is larger.
-A small p says that no theta of the region gives such data: the model is wrong, or the units of x_o
-are, and the posterior is an extrapolation.
+the posterior: an x_o of the model lies among their data, and p is valid but for what the region
+leaves out. A small p says that no theta of the region gives such data: the model is wrong, or the
+units of x_o are, and the posterior is an extrapolation.
 
 Distances are between the x as they are and, where the network saw them through another of the fixed
 encoders, between its features, for data may be strange in what the network reads of them alone; of
