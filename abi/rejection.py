@@ -163,8 +163,8 @@ def acceptance_tolerance(
 ) -> float:
     """eps_t: the alpha-quantile of the scores within eps_{t-1} (Section 2.2.2).
 
-    The network has changed since eps_{t-1} was set; where none of the scores is within it, the
-    quantile of all of them is taken.
+    The network has changed since eps_{t-1} was set; where fewer than two scores are within it, too
+    few to fit anything to, the quantile of all of them is taken.
 
     Args:
         scores: estimated distances of the round's pairs, (n,).
@@ -173,6 +173,6 @@ def acceptance_tolerance(
         min_accepted: the least number to keep, where there are as many.
     """
     within = scores[scores <= previous]
-    candidates = (within if len(within) else scores).sort().values
+    candidates = (within if len(within) > 1 else scores).sort().values
     wanted = max(int(fraction * len(candidates)), min_accepted)
     return float(candidates[min(wanted, len(candidates)) - 1])

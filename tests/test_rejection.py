@@ -136,4 +136,6 @@ def test_the_tolerance_is_the_alpha_quantile_of_the_scores_within_the_last() -> 
     assert acceptance_tolerance(scores, 50.0, 0.1, 2) == 5.0
     assert acceptance_tolerance(scores, 50.0, 0.1, 20) == 20.0
     assert acceptance_tolerance(scores, 50.0, 0.1, 1_000) == 50.0
-    assert acceptance_tolerance(scores, 0.5, 0.1, 2) == 10.0  # none within: all are candidates
+    for previous in (0.5, 1.0):  # none within, or one: all are candidates
+        assert acceptance_tolerance(scores, previous, 0.1, 2) == 10.0
+    assert acceptance_tolerance(scores, 2.0, 0.1, 2) == 2.0
