@@ -32,16 +32,14 @@ def draw_rounds(
         if exact is not None:
             distances = cell.details["w1_by_round"]
             panels[1].plot(numbers, distances, "o", linestyle=line, color=colour, label=method)
-    panels[0].set(xlabel="round", ylabel="tolerance, in units of its network")
-    drawn = [value for line in panels[0].lines for value in line.get_ydata()]
-    if max(drawn) > 10 * min(drawn):
-        panels[0].set_yscale("log")  # within a decade its labels are crowded
-    else:
-        panels[0].set_ylim(bottom=0.0)
-    if exact is not None:
-        panels[1].set(xlabel="round", ylabel="W1 to the exact posterior, sds")
-        panels[1].set_ylim(bottom=0.0)
-    for ax in panels[:told]:
+    words = ("tolerance, in units of its network", "W1 to the exact posterior, sds")
+    for ax, label in zip(panels[:told], words, strict=False):
+        ax.set(xlabel="round", ylabel=label)
+        drawn = [value for line in ax.lines for value in line.get_ydata()]
+        if max(drawn) > 10 * min(drawn):
+            ax.set_yscale("log")  # within a decade its labels are crowded
+        else:
+            ax.set_ylim(bottom=0.0)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
