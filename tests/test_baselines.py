@@ -96,6 +96,7 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
     again = fit(name, budget, Counting(), max_epochs=3)
     assert torch.equal(draws, again.sample((30,), seed=1))
     assert not torch.equal(draws, first.sample((30,), seed=2))
+    assert not draws.requires_grad
     assert first.cpu_seconds > 0
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []

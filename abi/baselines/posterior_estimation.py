@@ -181,7 +181,7 @@ class _Trainer:
 
         def propose(count: int) -> Tensor:
             z: Tensor = self.estimator.sample(torch.Size([count]), condition=condition)[:, 0]
-            return z
+            return z.detach()
 
         with guest(seed):
             return draw_inside(self.problem, propose, num_samples, "snpe")
