@@ -42,7 +42,10 @@ def draw_rounds(
             ax.set_ylim(bottom=0.0)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, fontsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, frameon=False, fontsize=8, loc="outside lower left", ncols=len(labels)
+    )
     method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
     _by_round(experiment, draws, exact, panels[told:])
     dashed = ", the exact posterior dashed" if exact is not None else ""
