@@ -160,7 +160,9 @@ def test_directions_end_with_the_axes(directions: Tensor, words: str) -> None:
     a, b = normal(20, 2, seed=1), normal(20, 2, seed=2)
     with pytest.raises(ValueError, match=words):
         msw_distance(a, b, directions=directions)
-    with pytest.raises(ValueError, match="`num_slices` must be a whole number of at least 0; got -1"):
+    with pytest.raises(
+        ValueError, match="`num_slices` must be a whole number of at least 0; got -1"
+    ):
         msw_distance(a, b, num_slices=-1)
 
 
