@@ -41,25 +41,26 @@ CLOSE = 1e-3
 HERE = Path(__file__).parent
 
 
-def fit_rounds(folder: Path, retries: int) -> tuple[abi.ABIPosterior, list[tuple[float, float]]]:
+def fit_rounds(retries: int) -> tuple[abi.ABIPosterior, list[tuple[float, float]]]:
     """The fit, and the moments of the generator after each round."""
     task = GaussianLinear.warmup()
     config = replace(warmup_config(), max_retries=retries)
     distance = FixedKernel(lambda x: (x[:, 0] - X_O).abs())
-    posterior = abi.fit(
-        task.prior,
-        task,
-        task.observation,
-        num_simulations=len(TOLERANCES) * PROPOSALS * retries,
-        num_rounds=len(TOLERANCES),
-        config=config,
-        distance=distance.function,
-        run_dir=folder,
-    )
-    states = [
-        load_state(path, task.observation, config, distance, None)
-        for path in sorted(folder.glob("round_*.safetensors"))
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        posterior = abi.fit(
+            task.prior,
+            task,
+            task.observation,
+            num_simulations=len(TOLERANCES) * PROPOSALS * retries,
+            num_rounds=len(TOLERANCES),
+            config=config,
+            distance=distance.function,
+            run_dir=folder,
+        )
+        states = [
+            load_state(path, task.observation, config, distance, None)
+            for path in sorted(Path(folder).glob("round_*.safetensors"))
+        ]
     return posterior, [moments(state.model) for state in states]
 
 
@@ -126,10 +127,8 @@ def main() -> None:
     mean, variance = task.posterior_moments(task.observation)
     exact = (float(mean), variance)
     started = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        posterior, proposals = fit_rounds(Path(folder), RETRIES)
-    with tempfile.TemporaryDirectory() as folder:
-        fewer, narrowed = fit_rounds(Path(folder), FEW_RETRIES)
+    posterior, proposals = fit_rounds(RETRIES)
+    fewer, narrowed = fit_rounds(FEW_RETRIES)
     limit = recursion_without_noise()
     drift = sum(1.0 / record.accepted for record in posterior.rounds)
     result = {
