@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, MultivariateNormal
 
+from .arguments import choice, settle
 from .base import as_draws, as_observation, as_rows
 from .random import stream_seed
 
@@ -61,8 +62,7 @@ class BernoulliGLM:
     parameter_names = ("offset", *(f"filter_{j + 1}" for j in range(_NUM_LAGS)))
 
     def __post_init__(self) -> None:
-        if self.summary not in ("sufficient", "raw"):
-            raise ValueError(f"`summary` must be 'sufficient' or 'raw'; got {self.summary!r}.")
+        settle(self, summary=choice("sufficient", "raw"))
 
     @property
     def x_dim(self) -> int:

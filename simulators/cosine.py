@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
+from .arguments import count, settle
 from .base import Prior, as_draws, as_observation, as_rows
 from .random import stream_seed
 
@@ -76,8 +77,7 @@ class Cosine:
     parameter_names = ("omega", "phi", "log sigma", "log A")
 
     def __post_init__(self) -> None:
-        if self.num_steps < 1:
-            raise ValueError(f"`num_steps` must be at least 1; got {self.num_steps}.")
+        settle(self, num_steps=count())
 
     @property
     def x_dim(self) -> int:

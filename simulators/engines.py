@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .base import SeededSimulator
 from .batches import Batch, BatchResult, simulate_batch
+from .random import as_count
 
 NAMES = ("in-process", "processes", "distributed")
 
@@ -71,8 +72,7 @@ def check_workers(workers: int, timeout: float | None) -> None:
     Raises:
         ValueError: if ``workers`` or ``timeout`` is not positive.
     """
-    if workers < 1:
-        raise ValueError(f"`workers` must be at least 1; got {workers}.")
+    as_count(workers, "workers", 1)
     if timeout is not None and not timeout > 0.0:
         raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout}.")
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal
 
+from .arguments import POSITIVE, count, settle
 from .base import as_draws, as_observation, as_rows
 from .random import child_seed, stream_seed, torch_generator
 
@@ -44,9 +45,7 @@ class GaussianLinear:
     default_observation: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("prior_variance", "noise_variance"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        settle(self, theta_dim=count(), prior_variance=POSITIVE, noise_variance=POSITIVE)
         given = self.default_observation
         if given is not None and len(given) != self.theta_dim:
             raise ValueError(

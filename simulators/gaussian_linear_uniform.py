@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
+from .arguments import POSITIVE, count, settle
 from .base import as_draws, as_observation, as_rows
 from .random import stream_seed
 
@@ -45,10 +46,7 @@ class GaussianLinearUniform:
     noise_variance: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.theta_dim < 1:
-            raise ValueError(f"`theta_dim` must be at least 1; got {self.theta_dim}.")
-        if not self.noise_variance > 0.0:
-            raise ValueError(f"`noise_variance` must be positive; got {self.noise_variance}.")
+        settle(self, theta_dim=count(), noise_variance=POSITIVE)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

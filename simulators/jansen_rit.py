@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
+from .arguments import choice, settle
 from .base import as_rows
 from .random import stream_seed
 
@@ -69,8 +70,7 @@ class JansenRit:
     parameter_names = ("C", "mu", "sigma", "g")
 
     def __post_init__(self) -> None:
-        if self.summary not in ("series", "spectrum"):
-            raise ValueError(f"`summary` must be 'series' or 'spectrum'; got {self.summary!r}.")
+        settle(self, summary=choice("series", "spectrum"))
 
     @property
     def x_dim(self) -> int:

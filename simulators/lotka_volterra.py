@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Uniform
 
+from .arguments import count, flag, settle
 from .base import as_rows
 from .random import stream_seed
 
@@ -72,8 +73,7 @@ class LotkaVolterra:
     parameter_names = ("alpha", "beta", "gamma", "delta")
 
     def __post_init__(self) -> None:
-        if self.max_events < 1:
-            raise ValueError(f"`max_events` must be at least 1; got {self.max_events}.")
+        settle(self, stop_at_extinction=flag, max_events=count())
 
     @property
     def prior(self) -> Distribution:

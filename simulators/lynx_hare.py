@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import constraints
 
+from .arguments import count, settle
 from .base import as_draws, as_observation, as_rows
 from .independence import student_proposal
 from .random import stream_seed
@@ -109,8 +110,7 @@ class LynxHare:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        if self.steps_per_year < 1:
-            raise ValueError(f"`steps_per_year` must be at least 1; got {self.steps_per_year}.")
+        settle(self, steps_per_year=count())
 
     @property
     def prior(self) -> LynxHarePrior:

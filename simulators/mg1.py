@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, Uniform, constraints
 
+from .arguments import choice, count, settle
 from .base import Prior, as_draws, as_observation, as_rows
 from .random import stream_seed
 
@@ -90,12 +91,7 @@ class MG1:
     parameter_names = ("theta_1", "theta_2 - theta_1", "theta_3")
 
     def __post_init__(self) -> None:
-        if self.prior_kind not in ("width", "truncated"):
-            raise ValueError(
-                f"`prior_kind` must be 'width' or 'truncated'; got {self.prior_kind!r}."
-            )
-        if self.num_customers < 1:
-            raise ValueError(f"`num_customers` must be at least 1; got {self.num_customers}.")
+        settle(self, prior_kind=choice("width", "truncated"), num_customers=count())
 
     @property
     def x_dim(self) -> int:

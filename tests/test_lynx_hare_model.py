@@ -104,5 +104,7 @@ def test_rates_beyond_the_solver_are_failures_with_a_reason() -> None:
     assert not torch.isfinite(x).all()
     assert "outrun 1 steps a year" in (task.failure_reason(theta[0], x[0]) or "")
     assert task.log_likelihood(theta.double().numpy(), task.observation)[0] == -np.inf
-    with pytest.raises(ValueError, match="`steps_per_year` must be at least 1; got 0"):
+    with pytest.raises(
+        ValueError, match="`steps_per_year` must be a whole number of at least 1; got 0"
+    ):
         simulators.LynxHare(steps_per_year=0)

@@ -174,7 +174,7 @@ def test_mistakes_are_named() -> None:
         (lambda: FlowTraining(hidden=(0,)), r"`hidden`.*\(0,\)"),
         (lambda: DiffusionTraining(steps=0), r"`steps`.*0"),
         (lambda: DiffusionTraining(learning_rate=-1.0), r"`learning_rate`.*-1\.0"),
-        (lambda: load_cifar10("nowhere", 0), r"`most` must be at least 1.*got 0"),
+        (lambda: load_cifar10("nowhere", 0), r"`most` must be a whole number of at least 1.*got 0"),
         (lambda: load_cifar10("nowhere", -1), r"`most`.*-1"),
     ],
 )

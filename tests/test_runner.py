@@ -390,7 +390,7 @@ def test_a_long_run_on_a_terminal_shows_how_far_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"workers": 0}, "`workers` must be at least 1; got 0"),
+        ({"workers": 0}, "`workers` must be a whole number of at least 1; got 0"),
         ({"timeout": 0.0}, "`timeout` must be a positive number of seconds; got 0"),
         ({"engine": "threads"}, "`engine` must be one of .* got 'threads'"),
         ({"engine": open_engine(), "timeout": 1.5}, "`timeout` needs .* got timeout=1.5"),

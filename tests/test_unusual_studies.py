@@ -279,7 +279,7 @@ def test_the_level_is_checked(alpha: float) -> None:
         lambda: STUDY.smallest_strength("seen", alpha=alpha),
         lambda: STUDY.to_dict(alpha),
     ):
-        with pytest.raises(ValueError, match=r"`alpha` must lie between 0 and 1"):
+        with pytest.raises(ValueError, match=r"`alpha` must be between 0 and 1, without either"):
             call()
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from simulators.arguments import choice
 from simulators.random import torch_generator
 
 from .classifiers import Training
@@ -83,8 +84,7 @@ def conformal_c2st(
     Source: "The surprising strength of weak classifiers for two-sample testing", eqs. 1 and 3 and
     Appendix A.4; Hu & Lei (2024).
     """
-    if variant not in ("uniform", "multiple"):
-        raise ValueError(f"`variant` must be 'uniform' or 'multiple'; got {variant!r}.")
+    choice("uniform", "multiple")(variant, "variant")
     if variant == "multiple" and fresh is not None:
         raise ValueError("`fresh` is used by variant='uniform' alone; leave it out.")
     check_counts(num_calibration=num_calibration, num_permutations=num_permutations)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from simulators.arguments import choice
 from simulators.random import torch_generator
 
 from .classifiers import Training
@@ -65,8 +66,7 @@ def discriminative_calibration(
 
     Source: Yao & Domke (2023), "Discriminative calibration", Algorithm 1 and Section 3.
     """
-    if null not in ("rows", "labels"):
-        raise ValueError(f"`null` must be 'rows' or 'labels'; got {null!r}.")
+    choice("rows", "labels")(null, "null")
     check_counts(num_permutations=num_permutations)
     draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0), minimum=LEAST_PAIRS)
     train, test = split_rows(len(draws.theta), train_fraction, part_seed(seed, 1))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simulators.arguments import FRACTION
 from simulators.random import as_count, torch_generator
 
 from .posteriors import Posterior, as_matrix, as_rows, check_samples
@@ -158,8 +159,7 @@ def split_rows(
     Raises:
         ValueError: if the fraction leaves a part without the 2 rows it needs.
     """
-    if not 0.0 < fraction < 1.0:
-        raise ValueError(f"`{name}` must lie between 0 and 1; got {fraction}.")
+    FRACTION(fraction, name)
     order = torch.randperm(rows, generator=torch_generator(seed))
     cut = round(fraction * rows)
     if min(cut, rows - cut) < 2:

@@ -31,6 +31,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from simulators.arguments import choice
 from simulators.random import torch_generator
 
 from .base_space import (
@@ -190,10 +191,8 @@ def fit_lc2st(
             seed=seed,
         )
         return _fit_flow(posterior, theta, x, null)
-    if labels not in ("pairs", "pooled"):
-        raise ValueError(f"`labels` must be 'pairs' or 'pooled'; got {labels!r}.")
-    if start not in ("shared", "own"):
-        raise ValueError(f"`start` must be 'shared' or 'own'; got {start!r}.")
+    choice("pairs", "pooled")(labels, "labels")
+    choice("shared", "own")(start, "start")
     draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), LEAST_PAIRS)
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulators.arguments import FRACTION
+
 from .power_cells import PowerCell
-from .result import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ class PowerStudy:
         Raises:
             ValueError: if the study has no such test or no such strength.
         """
-        check_alpha(alpha)
+        FRACTION(alpha, "alpha")
         cells = [c for c in self.cells if (c.method, c.strength) == (method, float(strength))]
         known = cells or (method in self.methods and float(strength) in self.strengths)
         if not known:
@@ -88,7 +89,7 @@ class PowerStudy:
 
     def rates(self, alpha: float = 0.05) -> list[PowerRate]:
         """Every test at every strength."""
-        check_alpha(alpha)
+        FRACTION(alpha, "alpha")
         pairs = dict.fromkeys((cell.method, cell.strength) for cell in self.cells)
         return [self.rate(method, strength, alpha) for method, strength in pairs]
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from torch import Tensor
 
+from simulators.arguments import FRACTION
+
 from .draws import check_counts, checked_observations, checked_pairs, drawn
 from .frames import num_frame_draws
 from .methods import METHODS, NOTES
 from .posteriors import as_matrix, progress_bar
 from .recognise import as_posterior
-from .result import ValidationResult, check_alpha
+from .result import ValidationResult
 from .seeds import part_seed
 from .stored_samples import StoredSamples
 from .uniformity import holm
@@ -175,7 +177,7 @@ def validate(
     """
     names = _names(methods)
     check_counts(num_samples=num_samples)
-    check_alpha(alpha)
+    FRACTION(alpha, "alpha")
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
         x_o = checked_observations(x_o, x.shape[1])

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simulators.arguments import FRACTION
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -48,7 +50,7 @@ class ValidationResult:
         Raises:
             ValueError: if alpha lies outside.
         """
-        check_alpha(alpha)
+        FRACTION(alpha, "alpha")
         return self.p_value <= alpha
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -89,9 +91,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
     return value if value is None or isinstance(value, bool | int | str) else _LEFT_OUT
-
-
-def check_alpha(alpha: float) -> None:
-    """Refuse a level outside (0, 1)."""
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")

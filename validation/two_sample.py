@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from simulators.arguments import choice
 from simulators.base import as_observation
 from simulators.random import torch_generator
 
@@ -79,8 +80,7 @@ def c2st(
     Source: Lopez-Paz & Oquab (2017), "Revisiting classifier two-sample tests"; MSE: Linhart,
     Gramfort & Rodrigues (2023), eq. 7.
     """
-    if statistic not in ("accuracy", "mse"):
-        raise ValueError(f"`statistic` must be 'accuracy' or 'mse'; got {statistic!r}.")
+    choice("accuracy", "mse")(statistic, "statistic")
     if (x_o is None) != (reference is None):
         raise ValueError("`x_o` and `reference` belong together: give both, or neither.")
     if x_o is not None:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from simulators.arguments import choice
 from simulators.random import child_seed, isolated_rng
 
 from .inputs import as_pair
@@ -51,8 +52,7 @@ def c2st(
             f"`samples` and `reference` must hold at least {_LEAST} draws each for the five folds "
             f"of c2st; got {len(a)}."
         )
-    if classifier not in ("mlp", "rf"):
-        raise ValueError(f"`classifier` must be 'mlp' or 'rf'; got {classifier!r}.")
+    choice("mlp", "rf")(classifier, "classifier")
     # In double, before sbi rounds to float32: far from 0 that would hide the scale.
     place, unit = b.mean(dim=0), deviations(b)
     a, b = (a - place) / unit, (b - place) / unit

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simulators.arguments import count, optional
+
 _SIDE = 32
 _RECORD = 1 + 3 * _SIDE * _SIDE
 _ARCHIVE = "cifar-10-binary.tar.gz"
@@ -28,8 +30,7 @@ def load_cifar10(folder: Path | str, most: int | None = None) -> tuple[Tensor, T
 
     Source: Krizhevsky (2009), the archive cifar-10-binary.tar.gz.
     """
-    if most is not None and most < 1:
-        raise ValueError(f"`most` must be at least 1, or None for all; got {most}.")
+    optional(count())(most, "most")
     folder = Path(folder)
     places = (folder, folder / "cifar-10-batches-bin")
     paths = [path for place in places for path in sorted(place.glob("data_batch_*.bin"))]
