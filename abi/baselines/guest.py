@@ -68,3 +68,12 @@ def training_limits(max_epochs: int | None) -> dict[str, int]:
     if max_epochs is None:
         return {}
     return {"max_num_epochs": as_count(max_epochs, "max_epochs", 1)}
+
+
+def training_record(trainer: Any, num_pairs: int) -> dict[str, float]:
+    """What the last round of sbi's training did."""
+    return {
+        "pairs": float(num_pairs),
+        "epochs": float(trainer.summary["epochs_trained"][-1]),
+        "validation_loss": float(trainer.summary["best_validation_loss"][-1]),
+    }

@@ -24,7 +24,7 @@ from simulators.random import as_count, child_seed
 from ..problem import Problem, check_width, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
-from .guest import NoTracker, guest, training_limits
+from .guest import NoTracker, guest, training_limits, training_record
 from .inputs import Inputs, with_density
 from .reals import RealPrior, require_density
 from .result import BaselinePosterior
@@ -137,14 +137,7 @@ class _Trainer:
         z = self.problem.support.to_real(theta)
         trainer = self.trainer.append_simulations(z, self.inputs(x))
         self.estimator = trainer.train(**self.limits)
-        summary = self.trainer.summary
-        self.records.append(
-            {
-                "pairs": float(len(z)),
-                "epochs": float(summary["epochs_trained"][-1]),
-                "validation_loss": float(summary["best_validation_loss"][-1]),
-            }
-        )
+        self.records.append(training_record(self.trainer, len(z)))
 
     def draw(self, x_o: Tensor, num_samples: int, seed: int) -> Tensor:
         """Draw theta (n, d) given x_o (p,) by slice sampling."""

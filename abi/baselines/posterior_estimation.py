@@ -24,7 +24,7 @@ from simulators.random import child_seed
 from ..problem import Problem, check_width, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
-from .guest import NoTracker, guest, training_limits
+from .guest import NoTracker, guest, training_limits, training_record
 from .inputs import Inputs, features
 from .reals import RealPrior, draw_inside, require_density
 from .result import BaselinePosterior
@@ -138,14 +138,7 @@ class _Trainer:
         atomic = self.proposal == "atomic"
         self.trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
         self.estimator = self.trainer.train(force_first_round_loss=not atomic, **self.limits)
-        summary = self.trainer.summary
-        self.records.append(
-            {
-                "pairs": float(len(z)),
-                "epochs": float(summary["epochs_trained"][-1]),
-                "validation_loss": float(summary["best_validation_loss"][-1]),
-            }
-        )
+        self.records.append(training_record(self.trainer, len(z)))
 
     def propose(self, num_samples: int) -> Tensor:
         """Draw z (n, d) for the next round."""
