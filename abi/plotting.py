@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from .support import Support
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe & Ito's colours, told apart by readers with any colour vision, and by their lines in grey.
 _STYLES = {
@@ -64,13 +67,35 @@ def plot_marginals(
         axis.spines[["left", "right", "top"]].set_visible(False)
     for axis in panels[dim:]:
         axis.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    legend_below(figure, *panels[0].get_legend_handles_labels())
     if title:
         figure.suptitle(title)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
+
+
+def legend_below(
+    figure: Figure,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    loc: Any = "outside lower center",
+    **keywords: Any,
+) -> None:
+    """A legend below all panels, in as many columns as the figure is wide enough for.
+
+    Args:
+        figure: of constrained layout.
+        handles: lines or patches.
+        labels: what they are called, as many.
+        loc: where, one of matplotlib's places outside the panels.
+        keywords: further ones of ``figure.legend``.
+    """
+    for columns in range(len(labels), 0, -1):
+        legend = figure.legend(handles, labels, loc=loc, ncols=columns, frameon=False, **keywords)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def _draw(axis: Any, draws: dict[str, Tensor], ends: tuple[float, float]) -> None:

@@ -22,7 +22,7 @@ from abi.cli.report.fit_page import Fit, prepare
 from abi.cli.report.posterior_section import marginals_of, summary_table
 from abi.cli.report.predictive_section import predict
 from abi.cli.report.sources import Wanted, read_fit
-from abi.plotting import plot_marginals
+from abi.plotting import legend_below, plot_marginals
 from abi.problem import Plan
 from simulators.random import isolated_rng
 from validation.page import Written, render
@@ -223,6 +223,21 @@ def test_names_are_no_formulae(tmp_path: Path) -> None:
     draws = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     path = plot_marginals(draws, ("$\\bm{\\theta}$", "x$^{2$"), tmp_path / "names.png")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("inches", "columns"), [(1.5, 1), (5.0, None), (40.0, 9)])
+def test_a_legend_is_no_wider_than_its_figure(inches: float, columns: int | None) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(inches, 3.0), layout="constrained")
+    lines = [figure.subplots().plot([0.0, 1.0])[0] for _ in range(9)]
+    legend_below(figure, lines, [f"a method's name, {part}" for part in range(9)])
+    (legend,) = figure.legends
+    figure.draw_without_rendering()
+    places = {round(text.get_window_extent().x0) for text in legend.get_texts()}
+    assert columns in (None, len(places))
+    if columns != 1:  # one column is as narrow as it gets
+        assert legend.get_window_extent().width <= figure.bbox.width
 
 
 def fits(*done: tuple[str, int]) -> list[Fit]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from ...plotting import legend_below
 from ..report.density import Ends, curve, view
 from .cells import Cell
 from .experiment import Experiment
@@ -78,8 +79,7 @@ def draw_marginals(
     # A method that is not held to the budget says what it took.
     beyond = {m: f"{m} ({c.calls:,} calls)" for m, (c, _) in shown.items() if c.calls > c.budget}
     labels = [beyond.get(label, label) for label in labels]
-    across = min(len(labels), 2 * columns)
-    figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False)
+    legend_below(figure, handles, labels)
     figure.suptitle(f"{experiment.problem.title} ({cell.budget:,} calls)", fontsize=11)
     figure.savefig(path, dpi=120)
     return path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from ...plotting import legend_below
 from .cells import Cell
 from .experiment import Experiment
 from .picture_style import ABI, EXACT
@@ -31,8 +32,7 @@ def draw_predictive(experiment: Experiment, cell: Cell, samples: Tensor, path: P
         band(ax, steps, paths[:, k], x_o[k])
         ax.set(xlabel="time", ylabel=series[k])
         ax.locator_params(axis="x", integer=True, nbins=6)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    legend_below(figure, *figure.axes[0].get_legend_handles_labels())
     figure.suptitle(f"What {cell.method} predicts; {cell.budget:,} calls", fontsize=10)
     figure.savefig(path, dpi=120)
     return path

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ...plotting import legend_below
 from ..report.density import curve, view
 from .experiment import Experiment
 from .picture_style import EXACT, STYLES, bare, ends_of
@@ -43,9 +44,7 @@ def draw_rounds(
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, frameon=False, fontsize=8, loc="outside lower left", ncols=len(labels)
-    )
+    legend_below(figure, handles, labels, fontsize=8, loc="outside lower left")
     method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
     _by_round(experiment, draws, exact, panels[told:])
     dashed = ", the exact posterior dashed" if exact is not None else ""
