@@ -82,7 +82,7 @@ def legend_below(
     loc: Any = "outside lower center",
     **keywords: Any,
 ) -> None:
-    """A legend below all panels, in as many columns as the figure is wide enough for.
+    """A legend below all panels, in as few rows as the figure is wide enough for.
 
     Args:
         figure: of constrained layout.
@@ -91,7 +91,8 @@ def legend_below(
         loc: where, one of matplotlib's places outside the panels.
         keywords: further ones of ``figure.legend``.
     """
-    for columns in range(len(labels), 0, -1):
+    for rows in range(1, len(labels) + 1):
+        columns = -(-len(labels) // rows)
         legend = figure.legend(handles, labels, loc=loc, ncols=columns, frameon=False, **keywords)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return
