@@ -230,7 +230,7 @@ def test_a_legend_is_no_wider_than_its_figure(inches: float, columns: int | None
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(inches, 3.0), layout="constrained")
-    lines = [figure.subplots().plot([0.0, 1.0])[0] for _ in range(9)]
+    lines = figure.subplots().plot(np.zeros((2, 9)))
     legend_below(figure, lines, [f"a method's name, {part}" for part in range(9)])
     (legend,) = figure.legends
     figure.draw_without_rendering()
