@@ -1,4 +1,4 @@
-"""Pictures of a fit; the only file of this package that knows matplotlib."""
+"""Pictures of a fit, and a legend that fits its figure."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def check_workers(workers: int, timeout: float | None) -> None:
     """Refuse what no engine can be opened with.
 
     Raises:
-        ValueError: if ``workers`` or ``timeout`` is not positive.
+        ValueError: if ``workers`` is no whole number of at least 1 or ``timeout`` not positive.
     """
     as_count(workers, "workers", 1)
     if timeout is not None and not timeout > 0.0:
@@ -89,7 +89,8 @@ def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = No
             needs a process that can be stopped, so with one ``"in-process"`` means one process.
 
     Raises:
-        ValueError: if ``workers`` or ``timeout`` is not positive, or the name is not known.
+        ValueError: if ``workers`` is no whole number of at least 1, ``timeout`` not positive, or
+            the name not known.
     """
     check_workers(workers, timeout)
     timeout = None if timeout == math.inf else timeout
