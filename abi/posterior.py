@@ -68,7 +68,7 @@ class ABIPosterior:
                 it must be.
         """
         self._check(x)
-        shape = _as_shape(sample_shape)
+        shape = as_shape(sample_shape)
         # A stream of its own: noise that others draw at the same seed must not go with theta.
         draws = self.model.sample(shape.numel(), child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, self.theta_dim)
@@ -144,7 +144,7 @@ class ABIPosterior:
             )
 
 
-def _as_shape(sample_shape: Any) -> torch.Size:
+def as_shape(sample_shape: Any) -> torch.Size:
     """A tuple of numbers of draws as a size, or say what is wrong with it."""
     try:
         counts = [operator.index(count) for count in sample_shape]

@@ -8,6 +8,7 @@ Source: Pritchard et al. (1999); Beaumont, Cornuet, Marin & Robert (2009), sbi's
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,12 +22,13 @@ from simulators.random import as_count, child_seed
 
 from ..encoders import FIXED
 from ..layout import Layout
-from ..problem import Problem, check_width, pose
+from ..problem import Problem, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
 from .guest import guest
 from .inputs import Inputs, features
+from .nearest import Nearest
 from .reals import RealPrior, require_density
 from .result import BaselinePosterior, resampled
 
@@ -43,7 +45,7 @@ def rejection_abc(
     num_simulations: int = 10_000,
     seed: int = 0,
     encoder: str = "flat",
-    accept_fraction: float = 0.01,
+    accept_fraction: float | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
     """Keep the prior draws whose x lies nearest to x_o.
@@ -55,32 +57,33 @@ def rejection_abc(
         num_simulations: simulator calls.
         seed: of the simulations.
         encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders`.
-        accept_fraction: share of the draws that is kept, in (0, 1].
+        accept_fraction: share of the draws that is kept, in (0, 1], at least 20 draws; when omitted
+            as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
         parameter_names: d names.
 
     Raises:
         ValueError: if an argument is out of range, or the encoder has weights to learn.
     """
     started = time.process_time()
-    SHARE(accept_fraction, "accept_fraction")
+    optional(SHARE)(accept_fraction, "accept_fraction")
+    _check_fixed(encoder)
     num_simulations = as_count(num_simulations, "num_simulations", 2)
     problem = pose(prior, simulator, x_o, parameter_names)
-    distance_to = _Distance(encoder, problem.layout)
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
-    check_width(x, problem.x_o)
-    distance = distance_to(problem.x_o[None], x)
-    nearest = distance.argsort()[: max(1, round(accept_fraction * len(theta)))]
+    inputs, _ = features(encoder, x, problem.layout)
+    nearest = Nearest(theta, inputs(x), accept_fraction, child_seed(seed, 2))
+    distance, kept = nearest.to(inputs(problem.x_o[None])[0])
     return BaselinePosterior(
         method="rejection_abc",
         x_o=problem.x_o,
         parameter_names=problem.parameter_names,
-        draw=resampled(theta[nearest], torch.ones(len(nearest))),
+        draw=resampled(kept, torch.ones(len(kept))),
         amortised=False,
         num_simulations=calls.made,
         cpu_seconds=time.process_time() - started,
         seed=seed,
-        details={"tolerance": float(distance[nearest[-1]]), "accepted": len(nearest)},
+        details={"tolerance": float(distance[-1]), "accepted": len(kept)},
     )
 
 
@@ -193,8 +196,8 @@ def _sequential(
 ) -> BaselinePosterior:
     """SMC-ABC of sbi for any distance; ``distance_of`` takes what is asked."""
     started = time.process_time()
-    require_density(asked[0], method)
     problem = pose(*asked)
+    require_density(asked[0], method)
     FRACTION(epsilon_decay, "epsilon_decay")
     num_simulations = as_count(num_simulations, "num_simulations", 2)
     particles = optional(count(2))(num_particles, "num_particles")
@@ -204,7 +207,7 @@ def _sequential(
             f"`num_simulations` must be more than the {particles} particles of a population; got "
             f"{num_simulations}."
         )
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
     distance = distance_of(problem)
     with guest(child_seed(seed, 2)):
         from sbi.inference import SMCABC
@@ -227,6 +230,12 @@ def _sequential(
             ess_min=0.5,
             return_summary=True,
         )
+    tolerances = [float(e) for e in summary["epsilons"]]
+    if not math.isfinite(tolerances[-1]):
+        raise ValueError(
+            f"`simulator` gave fewer finite x than the {particles} particles of a population, so "
+            f"that {method} accepted every theta; mend it, or raise num_simulations."
+        )
     weights = summary["weights"][-1].exp()  # sbi's are logarithms
     return BaselinePosterior(
         method=method,
@@ -237,7 +246,7 @@ def _sequential(
         num_simulations=calls.made,
         cpu_seconds=time.process_time() - started,
         seed=seed,
-        details={"tolerances": [float(e) for e in summary["epsilons"]], "particles": particles},
+        details={"tolerances": tolerances, "particles": particles},
     )
 
 
@@ -245,12 +254,7 @@ class _Distance:
     """Euclidean in the units of the first simulations it is shown; infinite where x is not."""
 
     def __init__(self, encoder: str, layout: Layout):
-        if encoder not in FIXED:
-            names = ", ".join(FIXED)
-            raise ValueError(
-                f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
-                "no network that could teach another."
-            )
+        _check_fixed(encoder)
         self.encoder, self.layout = encoder, layout
         self.inputs: Inputs | None = None
 
@@ -261,3 +265,12 @@ class _Distance:
             self.inputs, _ = features(self.encoder, x[finite], self.layout)
         gap = self.inputs(torch.where(finite[:, None], x, x_o)) - self.inputs(x_o)
         return torch.where(finite, gap.norm(dim=1), torch.inf)
+
+
+def _check_fixed(encoder: str) -> None:
+    if encoder not in FIXED:
+        names = ", ".join(FIXED)
+        raise ValueError(
+            f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
+            "no network that could teach another."
+        )

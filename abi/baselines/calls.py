@@ -7,17 +7,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simulators import SeededSimulator
 from simulators.random import as_count
 
+from ..problem import Problem, check_varies, check_width
+
 _LEAST_CALLS = 50  # a round with fewer pairs cannot hold some out
+_LEAST_PAIRS = 20
 
 
 @dataclass
 class CountedSimulator:
-    """theta (n, d) -> x (n, p), with a stream of its own for each call ever made."""
+    """theta (n, d) -> x (n, p), with a stream of its own for each call ever made.
 
-    simulator: SeededSimulator
+    The first x are checked: of the length of x_o, some finite, not all the same.
+    """
+
+    problem: Problem
     budget: int
     seed: int
     made: int = 0
@@ -34,19 +39,41 @@ class CountedSimulator:
                 f"`num_simulations` allows {self.left} more simulator calls; {len(theta)} were "
                 "asked for."
             )
-        x = self.simulator(theta.float(), self.seed, first_row=self.made)
+        x = self.problem.simulator(theta.float(), self.seed, first_row=self.made)
+        if self.made == 0:
+            self._check(x, len(theta))
         self.made += len(theta)
         return x
 
     def pairs(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Simulate theta and keep the pairs whose x is finite."""
+        """Simulate theta and keep the pairs whose x is finite.
+
+        Raises:
+            ValueError: if there are too few.
+        """
         x = self(theta)
-        finite = torch.isfinite(x).all(dim=1)
-        if not finite.any():
-            raise ValueError(
-                f"`simulator` gave no finite x in {len(theta)} calls; try it at draws of the prior."
-            )
+        finite = _finite(x)
         return theta[finite], x[finite]
+
+    def _check(self, x: Tensor, num_calls: int) -> None:
+        if x.ndim != 2 or len(x) != num_calls:
+            raise ValueError(
+                f"`simulator` must give x of shape (n, p), a row for each theta; of {num_calls} "
+                f"theta it made {tuple(x.shape)}."
+            )
+        check_width(x, self.problem.x_o)
+        check_varies(x[_finite(x)])
+
+
+def _finite(x: Tensor) -> Tensor:
+    """Which rows of x (n, p) are finite, (n,); a simulator that fails nearly always is refused."""
+    finite = torch.isfinite(x).all(dim=1)
+    if int(finite.sum()) < min(_LEAST_PAIRS, len(x)):
+        raise ValueError(
+            f"`simulator` gave {int(finite.sum())} finite x in {len(x)} calls, too few to go on "
+            "with; try it at draws of the prior."
+        )
+    return finite
 
 
 def calls_per_round(num_simulations: int, num_rounds: int) -> int:

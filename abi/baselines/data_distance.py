@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from simulators.arguments import at_least, choice, count, settle
+from simulators.arguments import at_least, choice, count, optional, settle
 
 from ..layout import PLAIN, Layout
 
@@ -44,7 +44,13 @@ class DataDistance:
     curve_weight: float | None = None
 
     def __post_init__(self) -> None:
-        settle(self, order=at_least(1.0), view=choice(*get_args(View)), lag=count())
+        settle(
+            self,
+            order=at_least(1.0),
+            view=choice(*get_args(View)),
+            lag=count(),
+            curve_weight=optional(at_least(0.0)),
+        )
         if self.view != "items" and self.layout.item_dim != 1:
             raise ValueError(
                 f"`view` must be 'items' where an item has {self.layout.item_dim} values; got "
@@ -56,6 +62,8 @@ class DataDistance:
         x, x_o = x.double(), x_o.double()
         out = torch.full((len(x),), torch.inf, dtype=x.dtype)
         finite = torch.isfinite(x).all(dim=1)
+        if not finite.any():
+            return out.float()
         rows, target = self._items(x[finite], x_o), self._items(x_o, x_o)[0]
         if rows.shape[2] == 1:
             gap = (rows[:, :, 0].sort(dim=1).values - target[:, 0].sort().values).abs()

@@ -21,7 +21,7 @@ from simulators import Prior, sample_prior
 from simulators.arguments import choice
 from simulators.random import as_count, child_seed
 
-from ..problem import Problem, check_width, pose
+from ..problem import Problem, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits, training_record
@@ -81,11 +81,10 @@ def snle(
     }
     choice("maf", "nsf")(flow, "flow")
     limits = training_limits(max_epochs)
-    require_density(prior, "snle")
     problem = pose(prior, simulator, x_o, parameter_names)
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    require_density(prior, "snle")
+    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
-    check_width(x, problem.x_o)
     inputs = with_density(encoder, x, problem.layout)
     with guest(child_seed(seed, 2)):
         trainer = _Trainer(problem, inputs, flow, chains, limits)

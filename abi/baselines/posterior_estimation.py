@@ -21,7 +21,7 @@ from simulators import Prior, sample_prior
 from simulators.arguments import choice
 from simulators.random import child_seed
 
-from ..problem import Problem, check_width, pose
+from ..problem import Problem, pose
 from ..torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits, training_record
@@ -75,12 +75,11 @@ def snpe(
     per_round = calls_per_round(num_simulations, num_rounds)
     choice(*get_args(Proposal))(proposal, "proposal")
     limits = training_limits(max_epochs)
+    problem = pose(prior, simulator, x_o, parameter_names)
     if num_rounds > 1:
         require_density(prior, "a second round of snpe")
-    problem = pose(prior, simulator, x_o, parameter_names)
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
     theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
-    check_width(x, problem.x_o)
     inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
     with guest(child_seed(seed, 2)):
         trainer = _Trainer(problem, inputs, embedding, proposal, limits)

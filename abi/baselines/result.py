@@ -11,7 +11,7 @@ from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
 
-from ..posterior import DRAWS_KEY
+from ..posterior import DRAWS_KEY, as_shape
 from ..torch_settings import usual_torch
 
 Draw = Callable[[Tensor, int, int], Tensor]
@@ -59,13 +59,16 @@ class BaselinePosterior:
             seed: the same seed gives the same draws.
 
         Raises:
-            ValueError: if ``x`` is another observation and the fit holds for ``x_o`` alone.
+            ValueError: if ``x`` is another observation and the fit holds for ``x_o`` alone, or
+                ``sample_shape`` is not what it must be.
         """
         x_o = self.x_o if x is None else self.at(x).x_o
-        shape = tuple(sample_shape)
+        shape = as_shape(sample_shape)
+        if shape.numel() == 0:
+            return torch.empty(*shape, self.theta_dim)
         # A stream of its own: noise that others draw at the same seed must not go with theta.
         with usual_torch():
-            draws = self.draw(x_o, int(torch.Size(shape).numel()), child_seed(seed, DRAWS_KEY))
+            draws = self.draw(x_o, shape.numel(), child_seed(seed, DRAWS_KEY))
         return draws.float().reshape(*shape, self.theta_dim)
 
     def at(self, x_o: Tensor) -> BaselinePosterior:

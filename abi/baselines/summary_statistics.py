@@ -22,18 +22,19 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
-from simulators.arguments import SHARE
+from simulators.arguments import SHARE, optional
 from simulators.random import as_count, child_seed, torch_generator
 
 from ..encoders import features_of
 from ..generators.base import units
 from ..generators.pushforward import Conditioned
 from ..layout import Layout
-from ..problem import check_width, pose
+from ..problem import pose
 from ..torch_settings import usual_torch
 from ..training import TrainingLog, TrainingSettings, train
 from .calls import CountedSimulator
 from .inputs import features, num_features
+from .nearest import Nearest
 from .result import BaselinePosterior
 
 _HIDDEN = (128, 128, 128)  # as wide as ABI's quantile network
@@ -49,7 +50,7 @@ def abc_ss(
     num_simulations: int = 10_000,
     seed: int = 0,
     encoder: str | nn.Module = "flat",
-    accept_fraction: float = 0.02,
+    accept_fraction: float | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
     """Keep the prior draws whose estimated posterior mean lies nearest to that of x_o.
@@ -62,39 +63,35 @@ def abc_ss(
         seed: of simulations and training.
         encoder: a name of :mod:`abi.encoders`, or a module x (n, p) -> features (n, k), a copy of
             which is trained along and is given x as it is.
-        accept_fraction: share of the other half that is kept, in (0, 1]; by default as many draws
-            as :func:`rejection_abc` keeps of all.
+        accept_fraction: share of the other half that is kept, in (0, 1], at least 20 draws; when
+            omitted as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
         parameter_names: d names.
 
     Raises:
         ValueError: on arguments out of range.
     """
     started = time.process_time()
-    SHARE(accept_fraction, "accept_fraction")
+    optional(SHARE)(accept_fraction, "accept_fraction")
     if as_count(num_simulations, "num_simulations", 1) < _LEAST_CALLS:
         raise ValueError(
             f"`num_simulations` must be at least {_LEAST_CALLS}, for half of them train the "
             f"summaries; got {num_simulations}."
         )
     problem = pose(prior, simulator, x_o, parameter_names)
-    calls = CountedSimulator(problem.simulator, num_simulations, child_seed(seed, 0))
+    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
     drawn = sample_prior(problem.prior, num_simulations, child_seed(seed, 1))
     half = num_simulations // 2
     summaries, log = _posterior_mean(
         *calls.pairs(drawn[:half]), encoder, problem.layout, child_seed(seed, 2)
     )
     theta, x = calls.pairs(drawn[half:])
-    check_width(x, problem.x_o)
-    compared = summaries(x)
-    num_kept = max(1, round(accept_fraction * len(theta)))
-
-    def nearest(x_o: Tensor) -> tuple[Tensor, Tensor]:
-        distance: Tensor = (compared - summaries(x_o[None])).norm(dim=1)
-        return distance.topk(num_kept, largest=False)
+    nearest = Nearest(theta, summaries(x), accept_fraction, child_seed(seed, 3))
+    distance, kept = nearest.to(summaries(problem.x_o[None])[0])
 
     def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
-        rows = torch.randint(num_kept, (num_samples,), generator=torch_generator(seed))
-        return theta[nearest(x_o)[1][rows]]
+        _, kept = nearest.to(summaries(x_o[None])[0])
+        rows = torch.randint(len(kept), (num_samples,), generator=torch_generator(seed))
+        return kept[rows]
 
     return BaselinePosterior(
         method="abc_ss",
@@ -108,8 +105,8 @@ def abc_ss(
         details={
             "training_simulations": half,
             "validation_loss": log.validation_loss,
-            "tolerance": float(nearest(problem.x_o)[0].max()),
-            "accepted": num_kept,
+            "tolerance": float(distance[-1]),
+            "accepted": len(kept),
         },
     )
 

@@ -81,6 +81,8 @@ class Comparison:
     seed: int
 
     def __getitem__(self, name: str) -> Score:
+        if name not in self.scores:
+            raise KeyError(f"no score {name!r}; there are {', '.join(self.scores)}")
         return self.scores[name]
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def compare(
     >>> compare(draws + 5.0, draws, metrics=["w1"])["w1"].value > 4.9
     True
     """
-    names = METRICS if metrics is None else tuple(metrics)
+    names = METRICS if metrics is None else (metrics,) if metrics in METRICS else tuple(metrics)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
         raise ValueError(f"`metrics` must be among {', '.join(METRICS)}; got {unknown[0]!r}.")
