@@ -1,7 +1,7 @@
 """The nearest of many draws, and how many of them to keep.
 
 Fewer are nearer to the posterior, more are a better sample. Kept are as many, of 20, 40, 80, ... to
-a fifth of all, as forecast best: the hundred pairs (theta_j, x_j) whose x lies nearest to x_o are
+a fifth of all, as forecast best: the 200 pairs (theta_j, x_j) whose x lies nearest to x_o are
 left out in turn, and the k draws nearest to x_j forecast theta_j by their empirical law F. The
 energy score of a forecast,
 
@@ -26,7 +26,7 @@ from simulators.random import torch_generator
 from ..generators.base import units
 
 _LEAST = 20
-_LEFT_OUT = 100
+_LEFT_OUT = 200
 
 
 @dataclass(frozen=True, eq=False)
