@@ -83,7 +83,20 @@ def test_every_method_is_offered_for_every_model(name: str) -> None:
     assert (generators <= set(offered)) == (name != "gaussian")  # the appendix has no generator
     json.dumps({key: method.settings for key, method in offered.items()})
     assert offered["snpe"].settings["num_rounds"] == reproduction(name).rounds
-    assert [key for key, method in offered.items() if method.amortised] == ["snpe_1", "snle_1"]
+    amortised = {key for key, method in offered.items() if method.amortised}
+    assert amortised == {"snpe_1", "snle_1", "abc_ss", "wgan_gp"}
+
+
+def test_the_published_algorithm_is_shown_what_its_rivals_are_shown() -> None:
+    for name in NAMES:
+        problem = reproduction(name)
+        offered = methods.methods_for(problem, 10)
+        if "encoder" in offered["snpe"].settings and name != "gaussian":
+            for generator in methods.PAPER_GENERATORS:
+                assert offered[generator].settings["config"]["encoder"] == problem.encoder
+        raw = methods.RAW in offered
+        assert raw == (problem.encoder != "flat")
+        assert not raw or offered[methods.RAW].settings["config"]["encoder"] == "flat"
 
 
 def test_a_study_goes_on_where_it_was(folder: Path, fits: list[tuple[str, int]]) -> None:

@@ -4,8 +4,10 @@ Observation k of a model is row k of ``x = task(theta, seed=child_seed(SEED, 1))
 ``theta = sample_prior(task.prior, 5, seed=child_seed(SEED, 0))``: nobody chose them. A cell is one
 fit of one method, at one budget and seed, read at one observation. Distances are between 2,000
 draws of the fit and 2,000 of the exact posterior; the floor of an observation is that between two
-independent samples of the exact posterior. Fits of one round that hold for any observation (SNPE
-and SNLE) are trained once a seed and budget.
+independent samples of the exact posterior. "exact_particles" is the exact posterior by as many
+draws as SMC-ABC and WABC have particles at that budget, drawn from with replacement as theirs are:
+what so few cost by themselves. Fits that hold for any observation (SNPE and SNLE of one round,
+ABC-SS and WGAN-GP) are trained once a seed and budget.
 
     python examples/paper/accuracy.py --minutes 60
     python examples/paper/accuracy.py --models MultimodalGaussian --methods abi snpe_1 --seeds 0
@@ -32,11 +34,13 @@ import abi
 from abi import baselines
 from abi.baselines.inputs import encoder_for
 from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.methods import PAPER_GENERATORS
+from abi.cli.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
+from abi.cli.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound
 from abi.cli.reproduce.scores import distances, extreme_moments
 from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.config import Generator
 from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
+from simulators.random import torch_generator
 
 HERE = Path(__file__).parent
 SEED = 2025
@@ -78,11 +82,11 @@ def abi_with(**changes: Any) -> Fit:
     return fit
 
 
-def abi_paper(generator: Generator) -> Fit:
-    """ABI as published, with the paper's number of rounds."""
+def abi_paper(generator: Generator, encoder: str | None = None) -> Fit:
+    """ABI as published, with the paper's number of rounds and the encoder of the model."""
 
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-        config = abi.ABIConfig.paper(generator=generator)
+        config = abi.ABIConfig.paper(generator=generator, encoder=encoder or ENCODERS[model])
         return _abi(model, x_o, budget, seed, config=config, num_rounds=PAPER_ROUNDS[model])
 
     return fit
@@ -90,9 +94,11 @@ def abi_paper(generator: Generator) -> Fit:
 
 def _abi(model: str, x_o: Tensor, budget: int, seed: int, **keywords: Any) -> Any:
     task = MODELS[model]
-    return abi.fit(
+    posterior = abi.fit(
         task.prior, task, x_o, num_simulations=budget, seed=seed, progress=False, **keywords
     )
+    encoders = [record.encoder for record in posterior.rounds]
+    return RoundByRound(posterior, (), {"encoders": encoders})
 
 
 def baseline(name: str, encoder: str | None = None, **keywords: Any) -> Fit:
@@ -120,7 +126,17 @@ def wabc(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
     return baselines.wabc(task.prior, task, x_o, num_simulations=budget, seed=seed, order=2.0)
 
 
+def exact_particles(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
+    """A hundredth of the calls' number of exact draws, as the particles of a population."""
+    generator = torch_generator(seed)
+    particles = exact_draws(model, x_o, seed=2 + seed)[: budget // 100]
+    return ExactPosterior(
+        lambda count: particles[torch.randint(len(particles), (count,), generator=generator)]
+    )
+
+
 METHODS: dict[str, Fit] = {
+    "exact_particles": exact_particles,
     "abi": abi_with(),
     "snpe_1": baseline("snpe", num_rounds=1),
     "snpe_1_both_orders": baseline("snpe", "both_orders", num_rounds=1),
@@ -136,9 +152,10 @@ METHODS: dict[str, Fit] = {
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),
     **{name: abi_paper(generator) for name, generator in PAPER_GENERATORS.items()},
+    RAW: abi_paper("potnet", "flat"),
 }
 ONLY = {"snpe_1_both_orders": ("MG1",)}
-AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1")
+AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1", *BASELINES_FOR_ALL)
 
 
 def observations(model: str) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from abi.cli.reproduce.tables import Floors, mean, ranked, row, score_table
 
 MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
+
+PARTICLES = "exact_particles"
 
 
 class Results:
@@ -64,12 +66,16 @@ def write_table(results: Results, path: Path) -> None:
     parts = [
         "Mean over observations and seeds; +- is half of a 95% t interval over the observations' "
         "means. Excess: less the floor of the same observation. CPU seconds: of a fit, and of "
-        "2,000 draws. The forest knows SMC-ABC by its resampled particles, which come twice. In "
-        "brackets: observations, where fewer than of others.\n"
+        "2,000 draws. SMC-ABC and WABC have a hundredth of the calls as particles, drawn from with "
+        "replacement: exact_particles is the exact posterior by as many. That alone costs W1, and "
+        "the forest knows particles that come twice. ABC-SS and rejection keep some draws of the "
+        "prior, whose number is in accuracy.json. In brackets: observations, where fewer than of "
+        "others.\n"
     ]
     places = sorted({(c.model, c.budget) for c in cells if c.method != "floor"})
     by_place = {p: [c for c in cells if (c.model, c.budget) == p] for p in places}
     parts.append(_overview(by_place, floors))
+    parts.append(_paired(by_place))
     for (model, budget), here in by_place.items():
         parts.append(_table(model, budget, here, floors))
     path.write_text("\n".join(parts))
@@ -89,20 +95,50 @@ def _overview(by_place: dict[tuple[str, int], list[Cell]], floors: Floors) -> st
     return "\n".join(lines) + "\n"
 
 
+def _paired(by_place: dict[tuple[str, int], list[Cell]]) -> str:
+    """W1 of ABI less that of each method at the same observations, a 95% t interval beside it."""
+    lines: dict[str, dict[tuple[str, int], str]] = {}
+    for place, cells in by_place.items():
+        good = [c for c in cells if not c.error]
+        ours = [c for c in good if c.method == "abi"]
+        for method in {c.method for c in good} - {"abi", PARTICLES}:
+            theirs = _by_observation([c for c in good if c.method == method])
+            if {c.observation for c in ours} == {observation for _, observation in theirs}:
+                lines.setdefault(method, {})[place] = f"{mean(ours, 'w1', theirs):.2f}"
+    heads = [f"{model} {budget // 1000}k" for model, budget in by_place]
+    methods = sorted(lines, key=lambda m: (-len(lines[m]), m))
+    table = [row(["W1 of ABI less that of", *heads]), "|---" * (len(heads) + 1) + "|"]
+    table += [row([m, *(lines[m].get(place, "") for place in by_place)]) for m in methods]
+    return "\n".join(table) + "\n"
+
+
+def _by_observation(cells: list[Cell]) -> Floors:
+    """The mean W1 of each observation, over seeds, in the form of its floor."""
+    found: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.model, cell.observation), []).append(cell)
+    return {
+        at: replace(mine[0], scores={"w1": sum(c.scores["w1"] for c in mine) / len(mine)})
+        for at, mine in found.items()
+    }
+
+
 def _column(cells: list[Cell], floors: Floors) -> dict[str, str]:
     """The entries of one model and budget by their method."""
     entries = {c.method: "failed" for c in cells}
     good = [c for c in cells if not c.error]
     seen = {m: len({c.observation for c in good if c.method == m}) for m in entries}
-    best = len(entries) > 1  # the least of one is no news
+    best = len(entries.keys() - {PARTICLES}) > 1  # the least of one is no news
     for method in ranked(good, "w1", floors):
         excess = mean([c for c in good if c.method == method], "w1", floors).value
         value = f"{round(excess, 2) + 0.0:.2f}"  # no -0.00
-        whole = seen[method] == max(seen.values())
+        whole = seen[method] == max(seen.values()) and method != PARTICLES
         entries[method] = (
             (f"**{value}**" if best else value) if whole else f"{value} ({seen[method]})"
         )
         best = best and not whole
+    if PARTICLES in entries:
+        entries[PARTICLES] = entries[PARTICLES].split(" ")[0]
     return entries
 
 

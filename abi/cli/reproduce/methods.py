@@ -27,7 +27,15 @@ PAPER_GENERATORS: Mapping[str, Generator] = {
     "abi_paper_mixture": "mixture",
     "abi_paper_wgan": "wgan",
 }
-"""ABI as published, by the generator that refines its proposal; the paper's is POTNet."""
+"""ABI as published, by the generator that refines its proposal; the paper's is POTNet.
+
+They are shown of x what the rivals are shown; the paper says of no experiment what it shows.
+"""
+RAW = "abi_paper_raw"
+"""ABI as published, with POTNet, shown x as it is."""
+
+AMORTISED = ("abc_ss", "wgan_gp")
+"""Baselines of which one fit serves every observation, as it does of one round of the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +74,18 @@ class RoundByRound:
 def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     """Every method by its name.
 
-    ABI as published comes with each of :data:`PAPER_GENERATORS`. A baseline that takes
-    ``num_rounds`` runs those of the paper; under its name with ``_1`` it runs one, which is
-    amortised.
+    ABI as published comes with each of :data:`PAPER_GENERATORS`, and as :data:`RAW`. A baseline
+    that takes ``num_rounds`` runs those of the paper; under its name with ``_1`` it runs one, which
+    is amortised.
     """
     found = {"abi": _abi(problem, num_samples)}
     if problem.name == "gaussian":
         found["abi_paper"] = _warmup(problem, num_samples)
     else:
         for name, generator in PAPER_GENERATORS.items():
-            found[name] = _abi_paper(problem, num_samples, generator)
+            found[name] = _abi_paper(problem, num_samples, generator, problem.encoder)
+        if problem.encoder != "flat":
+            found[RAW] = _abi_paper(problem, num_samples, "potnet", "flat")
     known: Any = baselines.METHODS
     for name, function in known.items():
         found[name] = _baseline(problem, name, function)
@@ -90,8 +100,10 @@ def _abi(problem: Reproduction, num_samples: int) -> Method:
     return Method(fit, {"config": config.to_dict()})
 
 
-def _abi_paper(problem: Reproduction, num_samples: int, generator: Generator) -> Method:
-    config = ABIConfig.paper(generator=generator)
+def _abi_paper(
+    problem: Reproduction, num_samples: int, generator: Generator, encoder: str
+) -> Method:
+    config = ABIConfig.paper(generator=generator, encoder=encoder)
     asked = {"config": config, "num_rounds": problem.rounds}
     fit = partial(_fit_abi, problem, num_samples, asked)
     return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})
@@ -163,4 +175,4 @@ def _baseline(
         task = problem.task
         return function(task.prior, task, x_o, num_simulations=budget, seed=seed, **settings)
 
-    return Method(fit, settings, amortised=settings.get("num_rounds") == 1)
+    return Method(fit, settings, name in AMORTISED or settings.get("num_rounds") == 1)

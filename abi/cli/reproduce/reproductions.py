@@ -34,7 +34,7 @@ class Reproduction:
         budget: simulator calls of the paper's setting, or ours where it prints none.
         quick_budget: of ``--quick``.
         rounds: T of the sequential methods.
-        encoder: what the rivals are shown of x.
+        encoder: what the rivals and ABI as published are shown of x.
         has_exact: whether an exact posterior is known.
         series: rows of x as curves over time, where x is one: their names.
         published: method -> score -> what the paper prints.
@@ -196,8 +196,8 @@ def _intractable_prior() -> Reproduction:
         encoder="moments",
         compatible={
             "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes",
-            "abi_paper_mixture": "yes", "abi_paper_wgan": "yes", "wabc": "no", "abc_ss": "yes",
-            "snle": "no", "snpe": "no",
+            "abi_paper_mixture": "yes", "abi_paper_wgan": "yes", "abi_paper_raw": "yes",
+            "wabc": "no", "abc_ss": "yes", "snle": "no", "snpe": "no",
         },
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "

@@ -21,7 +21,13 @@ class Mean(NamedTuple):
 
     def __str__(self) -> str:
         """As it stands in a table."""
-        return f"{self.value:.3f}" + ("" if self.half is None else f" +- {self.half:.3f}")
+        return f"{self:.3f}"
+
+    def __format__(self, digits: str) -> str:
+        """The value and the half interval, each in a form such as ``.2f``; no -0.000."""
+        value = f"{self.value:{digits}}"
+        value = value.lstrip("-") if float(value) == 0.0 else value
+        return value + ("" if self.half is None else f" +- {self.half:{digits}}")
 
 
 def mean(cells: Sequence[Cell], name: str, floors: Floors | None = None) -> Mean:
