@@ -38,6 +38,7 @@ from simulators import GaussianLinear
 FEW_RETRIES = 20_000
 X_O = 6.24
 CLOSE = 1e-3
+REPETITIONS, TRIED = 100, 100_000
 HERE = Path(__file__).parent
 
 
@@ -92,7 +93,22 @@ def retention(mean: float, variance: float) -> float:
     return float(law.cdf(X_O + CLOSE) - law.cdf(X_O - CLOSE))
 
 
-def draw(proposals: list[tuple[float, float]], exact: tuple[float, float], path: Path) -> None:
+def repeated_retention(mean: float, variance: float, seed: int) -> tuple[float, float]:
+    """Mean and sd over repetitions of the share of X within 0.001 of x_o, theta ~ N(mean, var)."""
+    random = np.random.default_rng(seed)
+    shares = []
+    for _ in range(REPETITIONS):
+        theta = random.normal(mean, math.sqrt(variance), TRIED)
+        shares.append(np.mean(np.abs(random.normal(theta) - X_O) <= CLOSE))
+    return float(np.mean(shares)), float(np.std(shares, ddof=1))
+
+
+def draw(
+    proposals: list[tuple[float, float]],
+    exact: tuple[float, float],
+    shares: list[tuple[float, float]],
+    path: Path,
+) -> None:
     """Left: the prior, the generator after each round, the posterior. Right: retention."""
     from matplotlib.figure import Figure
 
@@ -110,14 +126,17 @@ def draw(proposals: list[tuple[float, float]], exact: tuple[float, float], path:
     left.set_xlabel("theta")
     left.set_yticks([])
     left.legend(frameon=False, fontsize=8, loc="upper left")
-    rates = [1e4 * retention(*proposal) for proposal in proposals]
-    right.plot(
-        range(1, len(rates) + 1), rates, "o-", color="#0072B2", label="proposal after the round"
-    )
+    rounds = range(1, len(proposals) + 1)
+    means, sds = 1e4 * np.array(shares).T
+    right.fill_between(rounds, means - sds, means + sds, color="#0072B2", alpha=0.2, linewidth=0)
+    label = f"proposal after the round: {REPETITIONS} times\n{TRIED:,} X, mean and one sd"
+    right.plot(rounds, means, "o-", color="#0072B2", label=label)
+    closed = [1e4 * retention(*proposal) for proposal in proposals]
+    right.plot(rounds, closed, "x", color="#D55E00", label="the same in closed form")
     right.axhline(1e4 * retention(*exact), color="black", linestyle="--", label="exact posterior")
     right.set_xlabel("round")
     right.set_ylabel("of 10,000 X, within 0.001 of x_o")
-    right.set_ylim(bottom=0)
+    right.set_ylim(0, 1.1 * max(means + sds))
     right.legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(path, dpi=150)
 
@@ -131,6 +150,7 @@ def main() -> None:
     fewer, narrowed = fit_rounds(FEW_RETRIES)
     limit = recursion_without_noise()
     drift = sum(1.0 / record.accepted for record in posterior.rounds)
+    shares = [repeated_retention(*proposal, number) for number, proposal in enumerate(proposals)]
     result = {
         "exact": {"mean": exact[0], "variance": exact[1]},
         "after_nine_rounds": {"mean": proposals[-1][0], "variance": proposals[-1][1]},
@@ -149,6 +169,7 @@ def main() -> None:
         "retention": {
             "proposals": [retention(*proposal) for proposal in proposals],
             "exact posterior": retention(*exact),
+            "repeated_mean_and_sd": shares,
         },
         "moments_by_round": proposals,
         "rounds": [record.to_dict() for record in posterior.rounds],
@@ -158,7 +179,7 @@ def main() -> None:
         "versions": {"abi-toolkit": abi.__version__, "torch": torch.__version__},
     }
     (HERE / "warmup.json").write_text(json.dumps(result, indent=2) + "\n")
-    draw(proposals, exact, HERE / "warmup.png")
+    draw(proposals, exact, shares, HERE / "warmup.png")
     del result["rounds"], result["moments_by_round"]
     print(json.dumps(result, indent=2))
 
