@@ -16,7 +16,7 @@ from .experiment import Experiment
 from .methods import PAPER_GENERATORS, RAW
 from .pairs_picture import draw_pairs
 from .picture_style import EXACT, OTHER, STYLES, bare, ends_of
-from .predictive_picture import draw_predictive
+from .predictive_picture import draw_predictive, draw_trajectories
 from .rounds_picture import draw_rounds
 from .study import FLOOR
 
@@ -49,6 +49,10 @@ def draw_all(experiment: Experiment, cells: Sequence[Cell], folder: Path) -> lis
         cell, draws = shown[method]
         path = folder / f"{name}-predictive.png"
         paths.append(draw_predictive(experiment, cell, draws["samples"], path))
+        truth = experiment.truth(first.observation)
+        if truth is not None:
+            path = folder / f"{name}-trajectories.png"
+            paths.append(draw_trajectories(experiment, first.observation, truth, path))
     return paths
 
 

@@ -77,6 +77,21 @@ class Experiment:
         kept = self.draws(floor).get("reference")
         return self._reference(observation) if kept is None else kept
 
+    def w1_by_round(self, parts: Sequence[Tensor], observation: int) -> list[float]:
+        """W1, in exact sds, of the first draws of each round to as many of the reference."""
+        exact = self.exact(observation)
+        if exact is None:
+            return []
+        return [
+            metrics.normalised_wasserstein(part[:_BY_ROUND], exact[:_BY_ROUND]) for part in parts
+        ]
+
+    def floor_by_round(self, observation: int) -> float | None:
+        """The same between two samples of the exact posterior, where both are kept."""
+        floor = Cell(self.problem.name, observation, 0, FLOOR, 0)
+        kept = self.draws(floor).get("samples")
+        return None if kept is None else self.w1_by_round([kept], observation)[0]
+
     def predicted(self, samples: Tensor) -> Tensor:
         """Data simulated at the first draws, (k, p), failures left out."""
         x: Tensor = self.problem.task(samples[:_PREDICTIONS], _SEED)
@@ -140,10 +155,7 @@ class Experiment:
             draws |= {f"round_{t:02d}": part for t, part in enumerate(by_round, start=1)}
             exact = self.exact(cell.observation)
             if exact is not None:
-                details["w1_by_round"] = [
-                    metrics.normalised_wasserstein(part[:_BY_ROUND], exact[:_BY_ROUND])
-                    for part in by_round
-                ]
+                details["w1_by_round"] = self.w1_by_round(by_round, cell.observation)
                 if cell.method == FLOOR:
                     draws["reference"] = exact
             cell = replace(cell, details=details)

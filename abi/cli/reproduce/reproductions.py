@@ -164,6 +164,7 @@ def _lotka_volterra() -> Reproduction:
         series=("prey", "predators"),
         note="No exact posterior is known: shown are the true parameters and what the posterior "
         "predicts. The paper's path is not printed: ours is one simulation at its true parameters. "
+        "Paths stop when a species dies out, as in the paper. "
         "Rivals see the moments of the path's transitions, SNLE the path.",
     )
 

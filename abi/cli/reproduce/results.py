@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ... import metrics
 from .cells import Cell
 from .experiment import Experiment
 from .study import FLOOR
@@ -24,7 +25,8 @@ _CAPTION = """\
 nW1: parameters in exact sds. Excess: less the floor, the same metric between two independent
 samples of the exact posterior. C2ST by a network and by a forest, 0.5 being chance. +- is half of a
 95% interval over observations, or over seeds where there is one observation. Calls include those
-that failed; CPU seconds are of a fit and of its draws.
+that failed; CPU seconds are of a fit and of its draws. SMC-ABC, WABC, ABC-SS and rejection have few
+distinct draws, drawn from with replacement; the floor has none twice.
 """
 _CAPTION_TRUTH = """\
 No exact posterior is known. Truth in 90%: share of the true parameters inside the central 90% of
@@ -61,10 +63,10 @@ def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
     """The tables."""
     problem = experiment.problem
     floors = _floors(cells)
-    size = "Quick setting." if quick else "Full setting."
+    source = problem.source[0].upper() + problem.source[1:]
     parts = [
         f"# {problem.title}\n",
-        f"{problem.source[0].upper()}{problem.source[1:]}. {size} {problem.note}\n",
+        f"{source}. {_extent(experiment, cells, quick)} {problem.note}\n",
     ]
     for budget in sorted({c.budget for c in cells if c.method != FLOOR}):
         here = [c for c in cells if c.budget == budget and c.method != FLOOR]
@@ -74,11 +76,22 @@ def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
             parts += _moments_table(problem.task.parameter_names, here, floors)
         if problem.published:
             parts += _printed_table(problem.published, problem.task.theta_dim, here, floors)
-    if problem.published_posterior and floors:
+    if problem.has_exact and floors:
         parts += _posterior_table(experiment, list(floors.values()))
     if problem.compatible:
         parts += _compatibility(problem.compatible, cells)
     return "\n".join(parts)
+
+
+def _extent(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
+    """How much of the experiment stands here: budget, observations, seeds, and what did not run."""
+    run = [c for c in cells if c.method != FLOOR]
+    counts = (len({c.observation for c in run}), len({c.seed for c in run}))
+    words = ["Quick setting" if quick else "Full budget"]
+    for count, name in zip(counts, ("observation", "seed"), strict=True):
+        words.append(f"{count} {name}" + "s" * (count != 1))
+    left = [method for method in experiment.methods if method not in {c.method for c in run}]
+    return ", ".join(words) + (f"; not run: {', '.join(left)}." if left else ".")
 
 
 def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[str]:
@@ -138,12 +151,25 @@ def _posterior_table(experiment: Experiment, floors: Sequence[Cell]) -> list[str
         return []
     names = experiment.problem.task.parameter_names
     values = {"mean": exact.mean(dim=0), "sd": exact.std(dim=0), "variance": exact.var(dim=0)}
-    lines = ["## The exact posterior\n", row(["", *names]), "|---" * (1 + len(names)) + "|"]
+    error = values["sd"] / len(exact) ** 0.5
+    lines = [
+        f"## The exact posterior, by {len(exact):,} draws\n",
+        row(["", *names]),
+        "|---" * (1 + len(names)) + "|",
+        row(["mean", *(f"{float(v):.4g}" for v in values["mean"])]),
+        row(["its standard error", *(f"{float(v):.2g}" for v in error)]),
+        row(["sd", *(f"{float(v):.3g}" for v in values["sd"])]),
+    ]
     for name, printed in experiment.problem.published_posterior.items():
-        ours = f"{name} of {len(exact):,} draws"
-        lines.append(row([ours, *(f"{float(v):.3f}" for v in values[name])]))
+        if name not in ("mean", "sd"):
+            lines.append(row([name, *(f"{float(v):.3g}" for v in values[name])]))
         lines.append(row([f"{name}, printed", *(f"{v:g}" for v in printed)]))
-    return [*lines, ""]
+    width = metrics.median_bandwidth(exact)
+    return [
+        *lines,
+        f"\nMMD² is unbiased; its kernel's bandwidth is the median distance of these draws, "
+        f"{width:.3g} in the units of theta.\n",
+    ]
 
 
 def _compatibility(compatible: Mapping[str, str], cells: Sequence[Cell]) -> list[str]:

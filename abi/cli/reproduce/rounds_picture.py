@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -12,6 +12,12 @@ from ...plotting import legend_below
 from ..report.density import curve, view
 from .experiment import Experiment
 from .picture_style import EXACT, STYLES, bare, ends_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TOLERANCE = "tolerance, in units of its network"
+_DISTANCE = "W1 to exact, sds; 500 draws each"
 
 
 def draw_rounds(
@@ -21,20 +27,17 @@ def draw_rounds(
     from matplotlib.figure import Figure
 
     names = experiment.problem.task.parameter_names
-    told = 1 if exact is None else 2  # panels before the marginals
-    columns = told + min(len(names), 5)
+    told = _told(rounds, exact)
+    columns = len(told) + min(len(names), 5)
     figure = Figure(figsize=(2.8 * columns, 3.5), layout="constrained")
-    panels = figure.subplots(1, columns)
-    for method, (cell, _) in rounds.items():
-        colour, line = STYLES[method]
-        numbers = [record["round"] for record in cell.details["rounds"]]
-        tolerances = [record["tolerance"] for record in cell.details["rounds"]]
-        panels[0].plot(numbers, tolerances, "o", linestyle=line, color=colour, label=method)
-        if exact is not None:
-            distances = cell.details["w1_by_round"]
-            panels[1].plot(numbers, distances, "o", linestyle=line, color=colour, label=method)
-    words = ("tolerance, in units of its network", "W1 to the exact posterior, sds")
-    for ax, label in zip(panels[:told], words, strict=False):
+    panels = figure.subplots(1, columns, squeeze=False)[0]
+    for ax, (label, by_method) in zip(panels, told.items(), strict=False):
+        for method, values in by_method.items():
+            colour, line = STYLES[method]
+            numbers = range(1, len(values) + 1)
+            ax.plot(numbers, values, "o", linestyle=line, color=colour, label=method)
+        if label == _DISTANCE:
+            _floor(ax, experiment, next(iter(rounds.values()))[0].observation)
         ax.set(xlabel="round", ylabel=label)
         drawn = [value for line in ax.lines for value in line.get_ydata()]
         if max(drawn) > 10 * min(drawn):
@@ -43,14 +46,40 @@ def draw_rounds(
             ax.set_ylim(bottom=0.0)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, fontsize=8, loc="outside lower left")
+    if told:
+        handles, labels = panels[len(told) - 1].get_legend_handles_labels()
+        legend_below(figure, handles, labels, fontsize=8, loc="outside lower left")
     method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
-    _by_round(experiment, draws, exact, panels[told:])
+    _by_round(experiment, draws, exact, panels[len(told) :])
     dashed = ", the exact posterior dashed" if exact is not None else ""
     figure.suptitle(f"After each round; densities: {method}, light to dark{dashed}", fontsize=10)
     figure.savefig(path, dpi=110)
     return path
+
+
+def _told(rounds: Mapping[str, Any], exact: Tensor | None) -> dict[str, dict[str, list[float]]]:
+    """What stands before the marginals: a label, and values by round of each method that has any.
+
+    A tolerance says something only where pairs are beyond it.
+    """
+    records = {method: cell.details["rounds"] for method, (cell, _) in rounds.items()}
+    told = {
+        _TOLERANCE: {
+            method: [record["tolerance"] for record in mine]
+            for method, mine in records.items()
+            if any(record["accepted"] < record["pairs"] for record in mine)
+        }
+    }
+    if exact is not None:
+        told[_DISTANCE] = {m: cell.details["w1_by_round"] for m, (cell, _) in rounds.items()}
+    return {label: by_method for label, by_method in told.items() if by_method}
+
+
+def _floor(ax: Axes, experiment: Experiment, observation: int) -> None:
+    """What the distance is between two samples of the exact posterior."""
+    floor = experiment.floor_by_round(observation)
+    if floor is not None:
+        ax.axhline(floor, linestyle="--", color=EXACT, label="two exact samples")
 
 
 def _by_round(
