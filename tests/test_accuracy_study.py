@@ -104,6 +104,36 @@ def test_the_overview_ranks_those_that_saw_every_observation(
     assert "| abi | 0.00 (1) |" in overview
 
 
+def test_abi_is_set_beside_each_method_at_the_same_observations(study: Any, tmp_path: Path) -> None:
+    """By hand: 0.5, 0.7 and 0.9 below at three observations, the rival's two seeds averaged."""
+    import accuracy_results
+
+    def cell(method: str, observation: int, w1: float, seed: int = 0) -> Any:
+        scores = dict.fromkeys(("w1", "normalised_w1", "c2st", "c2st_rf"), w1)
+        return accuracy_results.Cell("M", observation, seed, method, 10_000, scores)
+
+    rows = [cell("abi", k, 0.1) for k in range(3)]
+    for k, gap in enumerate((0.5, 0.7, 0.9)):
+        rows += [cell("snpe_1", k, 0.1 + gap + s, seed) for seed, s in enumerate((-0.1, 0.1))]
+    rows += [cell("snpe_2", 0, 5.0), cell("exact_particles", 0, 0.0)]
+    results = accuracy_results.Results(tmp_path / "none.json")
+    results.cells = {row.key: row for row in rows}
+    accuracy_results.write_table(results, tmp_path / "study.md")
+    text = (tmp_path / "study.md").read_text()
+    assert "| snpe_1 | -0.70 +- 0.50 |" in text  # 4.303 x 0.2 / sqrt(3)
+    paired = text[text.index("W1 of ABI less") : text.index("## M")]
+    assert "snpe_2" not in paired  # of one observation
+    assert "exact_particles" not in paired
+    assert "| exact_particles | 0.00 |" in text  # ranks nobody out
+    assert "| abi | **0.10** |" in text
+
+
+def test_particles_of_the_exact_posterior_are_as_many_as_those_of_a_population(study: Any) -> None:
+    study.exact_draws = lambda model, x_o, seed: torch.arange(400.0)[:, None]
+    draws = study.exact_particles("TwoMoons", torch.zeros(2), 10_000, 0).sample((5_000,), seed=0)
+    assert sorted(set(draws.ravel().tolist())) == [float(value) for value in range(100)]
+
+
 def test_no_cell_begins_after_the_time_is_up(
     study: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -180,7 +180,36 @@ def test_scores_are_those_of_abi_metrics_on_the_draws_kept(folder: Path) -> None
     )
     table = Path("runs/reproduce/gaussian.md").read_text()
     assert f"| rejection_abc | 2 | {sum(found) / 2:.3f} +- " in table
+    assert "Quick setting, 1 observation, 2 seeds; not run: abi, abi_paper, " in table
+    assert f"| sd | {float(exact.std(dim=0)):.3g} |" in table
+    assert f"bandwidth is the median distance of these draws, {_median_gap(exact):.3g} in" in table
     assert Path("runs/reproduce/gaussian.png").stat().st_size > 5_000
+    near = metrics.normalised_wasserstein(floor[:500], exact[:500])
+    assert kept.floor_by_round(0) == pytest.approx(near)
+
+
+def _median_gap(draws: torch.Tensor) -> float:
+    return float(torch.pdist(draws).median())
+
+
+def test_thirty_paths_at_the_truth_are_drawn_of_series_whose_truth_is_known(folder: Path) -> None:
+    values = invoke("reproduce", "cosine", "--quick", "--methods", "rejection_abc", "--no-progress")
+    assert values.exit_code == 0, values.output
+    pictures = {path.name for path in Path("runs/reproduce").glob("*.png")}
+    assert pictures == {"cosine.png", "cosine-predictive.png", "cosine-trajectories.png"}
+
+
+def test_a_tolerance_is_drawn_only_of_methods_that_cut_by_it() -> None:
+    from abi.cli.reproduce.rounds_picture import _told
+
+    def cell(accepted: int) -> tuple[Cell, dict[str, Any]]:
+        records = [{"tolerance": 1.0 / t, "accepted": accepted, "pairs": 10} for t in (1, 2)]
+        details = {"rounds": records, "w1_by_round": [0.5, 0.4]}
+        return Cell("x", 0, 0, "abi", 100, details=details), {}
+
+    told = _told({"keeps": cell(10), "cuts": cell(3)}, torch.zeros(2, 1))
+    assert [list(by_method) for by_method in told.values()] == [["cuts"], ["keeps", "cuts"]]
+    assert _told({"keeps": cell(10)}, None) == {}
 
 
 def test_intervals_are_over_observations_or_else_over_seeds() -> None:
