@@ -72,7 +72,7 @@ class FlowModel:
         """Draw (num_samples, d)."""
         with isolated_rng(seed):
             parts = [
-                self._distribution(self.flows[part], part).sample((count,))
+                _drawn(self._distribution(self.flows[part], part), count)
                 for part, count in enumerate(random_shares(num_samples, len(self.flows)))
                 if count
             ]
@@ -206,3 +206,9 @@ def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: i
         )
         flow: nn.Module = zuko.flows.Flow([affine, *splines.transform.transforms], splines.base)
     return flow
+
+
+def _drawn(distribution: Any, count: int) -> Tensor:
+    """Draws (count, d) as the distribution's own ``sample`` has them, some rows at a time."""
+    base = distribution.base.sample((count,))
+    return torch.cat([distribution.transform.inv(rows) for rows in base.split(_ROWS)])
