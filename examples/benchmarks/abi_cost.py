@@ -7,7 +7,7 @@ choice of an encoder. Each fit runs in a process of its own, forked after the im
 memory is told above what was there before. Stages are cumulative times of a profile that counts CPU
 time (functions of Python alone, so that it slows the fit by little).
 
-    python examples/benchmarks/abi_cost.py              about ten minutes of one core
+    python examples/benchmarks/abi_cost.py              about twenty minutes of one core
     python examples/benchmarks/abi_cost.py --minutes 2  and again, to go on
 
 Cells are kept in abi_cost.json as they come; abi_cost.md is the table.
@@ -43,7 +43,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "num_slices": (40, 0),
     "num_levels": (40, 5),
     "num_rounds": (4, 1),
-    "num_simulations": (4_000, 500, 2_000),
+    "num_simulations": (4_000, 500, 2_000, 10_000, 40_000),
     "num_flows": (3,),
     "encoder": ("auto",),
 }

@@ -178,10 +178,12 @@ def _lynx_hare() -> Reproduction:
         budget=20_000,
         quick_budget=4_000,
         rounds=2,
+        encoder="principal+lags",
         series=("log hares", "log lynx"),
         published_posterior={"mean": (0.55, 0.028, 0.80, 0.024, 34.0, 5.9, 0.25, 0.25)},
         note="Real counts. The noise being log-normal, the exact posterior is known; the printed "
-        "means are of Stan's.",
+        "means are of Stan's. Rivals see the principal axes of the series and its "
+        "autocorrelations, SNLE the series.",
     )
 
 
@@ -202,7 +204,8 @@ def _intractable_prior() -> Reproduction:
         },
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "
-        "round on; snpe_1 is its first round alone.",
+        "round on; snpe_1 is its first round alone. WABC is by SMC-ABC here, whose weights need a "
+        "density; rejection by its distance would need none. Rivals see the moments of the counts.",
     )  # fmt: skip
 
 
