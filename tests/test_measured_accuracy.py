@@ -28,7 +28,10 @@ MODELS = {
 }
 METHODS = {
     "ABI": "abi",
-    "ABI as published": "abi_paper",
+    "ABI as published": "abi_paper_potnet",
+    "ABI as published, x as it is": "abi_paper_raw",
+    "exact draws, a hundredth of the calls": "exact_particles",
+    "SNPE, one round, both orders": "snpe_1_both_orders",
     "SNPE, one round": "snpe_1",
     "SNPE, two rounds": "snpe_2",
     "SNLE, one round": "snle_1",
@@ -38,6 +41,7 @@ METHODS = {
     "WABC": "wabc",
     "ABC-SS": "abc_ss",
     "WGAN-GP": "wgan_gp",
+    "WGAN-GP, 1,500 steps": "wgan_gp_1500",
 }
 
 

@@ -79,7 +79,7 @@ def test_the_experiments_of_the_command_are_those_that_exist() -> None:
 def test_every_method_is_offered_for_every_model(name: str) -> None:
     offered = methods.methods_for(reproduction(name), 10)
     assert {"abi", "abi_paper", "snpe_1", *baselines.METHODS} <= set(offered)
-    generators = set(methods.PAPER_GENERATORS) - {"abi_paper"}
+    generators = {*methods.PAPER_GENERATORS, methods.UNCOUNTED} - {"abi_paper"}
     assert (generators <= set(offered)) == (name != "gaussian")  # the appendix has no generator
     json.dumps({key: method.settings for key, method in offered.items()})
     assert offered["snpe"].settings["num_rounds"] == reproduction(name).rounds
@@ -92,7 +92,7 @@ def test_the_published_algorithm_is_shown_what_its_rivals_are_shown() -> None:
         problem = reproduction(name)
         offered = methods.methods_for(problem, 10)
         if "encoder" in offered["snpe"].settings and name != "gaussian":
-            for generator in methods.PAPER_GENERATORS:
+            for generator in (*methods.PAPER_GENERATORS, methods.UNCOUNTED):
                 assert offered[generator].settings["config"]["encoder"] == problem.encoder
         raw = methods.RAW in offered
         assert raw == (problem.encoder != "flat")

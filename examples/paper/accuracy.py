@@ -40,6 +40,7 @@ from abi.cli.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound
 from abi.cli.reproduce.scores import distances, extreme_moments
 from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.config import Generator
+from abi.generators.wgan import WGANSettings
 from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
 from simulators.random import torch_generator
 
@@ -157,6 +158,7 @@ METHODS: dict[str, Fit] = {
     "rejection_abc": baseline("rejection_abc"),
     "abc_ss": baseline("abc_ss"),
     "wgan_gp": baseline("wgan_gp"),
+    "wgan_gp_1500": baseline("wgan_gp", settings=WGANSettings(num_steps=1_500)),
     "abi_none": abi_with(adjustment="none"),
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),
@@ -164,7 +166,7 @@ METHODS: dict[str, Fit] = {
     RAW: abi_paper("potnet", "flat"),
 }
 ONLY = {"snpe_1_both_orders": ("MG1",), "wabc_curve": ("Cosine",), "wabc_delay": ("Cosine",)}
-AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1", *BASELINES_FOR_ALL)
+AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1", "wgan_gp_1500", *BASELINES_FOR_ALL)
 
 
 def observations(model: str) -> Tensor:

@@ -13,7 +13,7 @@ from ...plotting import legend_below
 from ..report.density import Ends, curve, view
 from .cells import Cell
 from .experiment import Experiment
-from .methods import PAPER_GENERATORS, RAW
+from .methods import PAPER_GENERATORS, RAW, UNCOUNTED
 from .pairs_picture import draw_pairs
 from .picture_style import EXACT, OTHER, STYLES, bare, ends_of
 from .predictive_picture import draw_predictive, draw_trajectories
@@ -36,7 +36,7 @@ def draw_all(experiment: Experiment, cells: Sequence[Cell], folder: Path) -> lis
     exact = experiment.exact(first.observation)
     name = experiment.problem.name
     paths = [draw_marginals(experiment, shown, exact, folder / f"{name}.png")]
-    of_abi: list[str] = [m for m in ("abi", *PAPER_GENERATORS, RAW) if m in shown]
+    of_abi: list[str] = [m for m in ("abi", *PAPER_GENERATORS, UNCOUNTED, RAW) if m in shown]
     if of_abi:
         cell, draws = shown[of_abi[0]]
         if draws["samples"].shape[1] > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ They are shown of x what the rivals are shown; the paper says of no experiment w
 """
 RAW = "abi_paper_raw"
 """ABI as published, with POTNet, shown x as it is."""
+UNCOUNTED = "abi_paper_uncounted"
+"""ABI as published, with POTNet, as the paper counts: the budget is of pairs, retries are free."""
 
 AMORTISED = ("abc_ss", "wgan_gp")
 """Baselines of which one fit serves every observation, as it does of one round of the others."""
@@ -74,9 +76,9 @@ class RoundByRound:
 def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     """Every method by its name.
 
-    ABI as published comes with each of :data:`PAPER_GENERATORS`, and as :data:`RAW`. A baseline
-    that takes ``num_rounds`` runs those of the paper; under its name with ``_1`` it runs one, which
-    is amortised.
+    ABI as published comes with each of :data:`PAPER_GENERATORS`, as :data:`UNCOUNTED` and
+    as :data:`RAW`. A baseline that takes ``num_rounds`` runs those of the paper; under its name
+    with ``_1`` it runs one, which is amortised.
     """
     found = {"abi": _abi(problem, num_samples)}
     if problem.name == "gaussian":
@@ -84,6 +86,7 @@ def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     else:
         for name, generator in PAPER_GENERATORS.items():
             found[name] = _abi_paper(problem, num_samples, generator, problem.encoder)
+        found[UNCOUNTED] = _abi_uncounted(problem, num_samples)
         if problem.encoder != "flat":
             found[RAW] = _abi_paper(problem, num_samples, "potnet", "flat")
     known: Any = baselines.METHODS
@@ -107,6 +110,21 @@ def _abi_paper(
     asked = {"config": config, "num_rounds": problem.rounds}
     fit = partial(_fit_abi, problem, num_samples, asked)
     return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})
+
+
+def _abi_uncounted(problem: Reproduction, num_samples: int) -> Method:
+    config = ABIConfig.paper(generator="potnet", encoder=problem.encoder)
+
+    def fit(x_o: Tensor, budget: int, seed: int) -> RoundByRound:
+        asked = {
+            "config": replace(config, pairs_per_round=budget // problem.rounds),
+            "num_rounds": problem.rounds,
+        }
+        calls = budget * config.max_retries  # as many as it takes
+        return _fit_abi(problem, num_samples, asked, x_o, calls, seed)
+
+    settings = {"num_rounds": problem.rounds, "pairs_per_round": "budget / rounds"}
+    return Method(fit, {"config": config.to_dict()} | settings)
 
 
 def warmup_config() -> ABIConfig:

@@ -21,6 +21,7 @@ STYLES: Mapping[str, tuple[str, Any]] = {
     "abi_paper_potnet": ("#E69F00", ":"),
     "abi_paper_mixture": ("#E69F00", "--"),
     "abi_paper_wgan": ("#E69F00", "-."),
+    "abi_paper_uncounted": ("#A6761D", "-"),
     "abi_paper_raw": ("#A6761D", ":"),
     "snpe": ("#0072B2", "-"),
     "snpe_1": ("#0072B2", ":"),

@@ -200,7 +200,7 @@ def _intractable_prior() -> Reproduction:
         compatible={
             "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes",
             "abi_paper_mixture": "yes", "abi_paper_wgan": "yes", "abi_paper_raw": "yes",
-            "wabc": "no", "abc_ss": "yes", "snle": "no", "snpe": "no",
+            "abi_paper_uncounted": "yes", "wabc": "no", "abc_ss": "yes", "snle": "no", "snpe": "no",
         },
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "
