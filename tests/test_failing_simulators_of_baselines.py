@@ -40,7 +40,7 @@ class Failing:
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "nearly all NaN": (Failing(0.995), "`simulator` gave .* too few"),
-    "all NaN": (Failing(1.0), "`simulator` gave 0 finite x"),
+    "all NaN": (Failing(1.0), "`simulator` gave no finite x"),
     "constant": (lambda theta: torch.ones(len(theta), 2), "`simulator` returned the same x"),
     "one axis": (lambda theta: theta[:, 0], r"`simulator` must give x of shape \(n, p\)"),
     "another width": (lambda theta: theta.repeat(1, 2), "`x_o` must have as many values"),

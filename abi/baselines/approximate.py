@@ -208,28 +208,8 @@ def _sequential(
             f"{num_simulations}."
         )
     calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    distance = distance_of(problem)
     with guest(child_seed(seed, 2)):
-        from sbi.inference import SMCABC
-
-        run = SMCABC(
-            lambda z: calls(problem.support.from_real(z)),
-            RealPrior(problem.prior, problem.support),
-            distance=distance,
-            requires_iid_data=False,
-            simulation_batch_size=None,
-            show_progress_bars=False,
-        )
-        z, summary = run(
-            problem.x_o[None],
-            num_particles=particles,
-            num_initial_pop=min(num_simulations, _INITIAL_FACTOR * particles),
-            num_simulations=num_simulations,
-            epsilon_decay=epsilon_decay,
-            distance_based_decay=True,
-            ess_min=0.5,
-            return_summary=True,
-        )
+        z, summary = _run(problem, calls, distance_of(problem), particles, epsilon_decay)
     tolerances = [float(e) for e in summary["epsilons"]]
     if not math.isfinite(tolerances[-1]):
         raise ValueError(
@@ -248,6 +228,37 @@ def _sequential(
         seed=seed,
         details={"tolerances": tolerances, "particles": particles},
     )
+
+
+def _run(
+    problem: Problem,
+    calls: CountedSimulator,
+    distance: Callable[[Tensor, Tensor], Tensor],
+    particles: int,
+    epsilon_decay: float,
+) -> tuple[Tensor, dict[str, Any]]:
+    """The last population of sbi's SMC-ABC on the real line (n, d), and what led to it."""
+    from sbi.inference import SMCABC
+
+    run = SMCABC(
+        lambda z: calls(problem.support.from_real(z)),
+        RealPrior(problem.prior, problem.support),
+        distance=distance,
+        requires_iid_data=False,
+        simulation_batch_size=None,
+        show_progress_bars=False,
+    )
+    z, summary = run(
+        problem.x_o[None],
+        num_particles=particles,
+        num_initial_pop=min(calls.budget, _INITIAL_FACTOR * particles),
+        num_simulations=calls.budget,
+        epsilon_decay=epsilon_decay,
+        distance_based_decay=True,
+        ess_min=0.5,
+        return_summary=True,
+    )
+    return z, summary
 
 
 class _Distance:

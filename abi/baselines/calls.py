@@ -68,9 +68,10 @@ class CountedSimulator:
 def _finite(x: Tensor) -> Tensor:
     """Which rows of x (n, p) are finite, (n,); a simulator that fails nearly always is refused."""
     finite = torch.isfinite(x).all(dim=1)
-    if int(finite.sum()) < min(_LEAST_PAIRS, len(x)):
+    count = int(finite.sum())
+    if count < min(_LEAST_PAIRS, len(x)):
         raise ValueError(
-            f"`simulator` gave {int(finite.sum())} finite x in {len(x)} calls, too few to go on "
+            f"`simulator` gave {count or 'no'} finite x in {len(x)} calls, too few to go on "
             "with; try it at draws of the prior."
         )
     return finite
