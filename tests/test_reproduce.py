@@ -167,9 +167,13 @@ def test_scores_are_those_of_abi_metrics_on_the_draws_kept(folder: Path) -> None
         stored = next(c for c in values["cells"] if (c["method"], c["seed"]) == (cell.method, seed))
         found.append(metrics.wasserstein(samples, exact))
         assert stored["scores"]["w1"] == pytest.approx(found[-1], abs=1e-5)
-        assert stored["scores"]["mmd_squared"] == pytest.approx(
-            metrics.mmd_squared(samples, exact), abs=1e-5
-        )
+        for name, distance in (
+            ("mmd_squared", metrics.mmd_squared(samples, exact)),
+            ("w2", metrics.wasserstein(samples, exact, order=2)),
+        ):
+            assert stored["scores"][name] == pytest.approx(distance, abs=1e-5)
+        # In one dimension no slice is another, and the augmented distance is the plain one.
+        assert stored["scores"]["sliced"] == pytest.approx(found[-1], rel=1e-3)
         ratio = float(metrics.sd_ratio(samples, exact)[0])
         assert stored["scores"]["sd_ratio_1"] == pytest.approx(ratio, abs=1e-5)
     (row,) = [row for row in values["rows"] if row["method"] == "rejection_abc"]
@@ -181,6 +185,7 @@ def test_scores_are_those_of_abi_metrics_on_the_draws_kept(folder: Path) -> None
     table = Path("runs/reproduce/gaussian.md").read_text()
     assert f"| rejection_abc | 2 | {sum(found) / 2:.3f} +- " in table
     assert "Quick setting, 1 observation, 2 seeds; not run: abi, abi_paper, " in table
+    assert "| method | W2 | sliced W1 | MSW | MMD² |" in table
     assert f"| sd | {float(exact.std(dim=0)):.3g} |" in table
     assert f"bandwidth is the median distance of these draws, {_median_gap(exact):.3g} in" in table
     assert Path("runs/reproduce/gaussian.png").stat().st_size > 5_000

@@ -19,7 +19,7 @@ from ...versions import versions
 from .cells import Cell, CellFolder
 from .methods import Method, methods_for
 from .reproductions import Reproduction
-from .scores import against_truth, distances, extreme_moments, moments
+from .scores import against_truth, distances, extreme_moments, further_distances, moments
 from .study import FLOOR, ExactPosterior, Study, Worked, drawn_observations
 
 NUM_DRAWN = 20
@@ -134,6 +134,7 @@ class Experiment:
         if exact is not None:
             return (
                 distances(samples, exact)
+                | further_distances(samples, exact)
                 | extreme_moments(samples, exact)
                 | moments(samples, exact)
             )

@@ -12,10 +12,8 @@ from .experiment import Experiment
 from .study import FLOOR
 from .tables import Floors, average, mean, ranked, row, score_table, used
 
-_EXACT = {
-    "w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)",
-    "mmd_squared": "MMD²",
-}  # fmt: skip
+_EXACT = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
+_FURTHER = {"w2": "W2", "sliced": "sliced W1", "msw": "MSW", "mmd_squared": "MMD²"}
 _TRUTH = {
     "truth_inside": "truth in 90%", "mean_error": "mean error", "spread": "spread",
     "predicted_inside": "x_o in 90%",
@@ -73,6 +71,7 @@ def markdown(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
         parts.append(f"## {budget:,} calls\n")
         parts += _main_table(problem.has_exact, here, floors)
         if problem.has_exact:
+            parts += _further_table(here, floors)
             parts += _moments_table(problem.task.parameter_names, here, floors)
         if problem.published:
             parts += _printed_table(problem.published, problem.task.theta_dim, here, floors)
@@ -100,14 +99,28 @@ def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[
     return [*score_table(cells, _TRUTH, floors, "mean_error"), "", _CAPTION_TRUTH]
 
 
+def _further_table(cells: Sequence[Cell], floors: Floors) -> list[str]:
+    """The other distances, in the order of the first table."""
+    lines = [row(["method", *_FURTHER.values()]), "|---" * (1 + len(_FURTHER)) + "|"]
+    for method, mine in _in_order(cells, floors).items():
+        lines.append(row([method, *(str(mean(mine, name)) for name in _FURTHER)]))
+    return [*lines, ""]
+
+
+def _in_order(
+    cells: Sequence[Cell], floors: Floors, by: str = "normalised_w1"
+) -> dict[str, list[Cell]]:
+    """The floors, then the cells that succeeded by method, the least of a score first."""
+    good = [c for c in cells if not c.error]
+    groups = {"floor": used(cells, floors)} if floors else {}
+    return groups | {m: [c for c in good if c.method == m] for m in ranked(good, by, floors)}
+
+
 def _moments_table(names: Sequence[str], cells: Sequence[Cell], floors: Floors) -> list[str]:
     """Errors of means, in exact sds, and ratios of sds, a column a parameter."""
     heads = ["method", *(f"{name}: mean off by, sd ratio" for name in names)]
     lines = [row(heads), "|---" * len(heads) + "|"]
-    good = [c for c in cells if not c.error]
-    groups = {"floor": used(cells, floors)} if floors else {}
-    groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "normalised_w1", floors)}
-    for method, mine in groups.items():
+    for method, mine in _in_order(cells, floors).items():
         entries = [
             f"{mean(mine, f'mean_bias_{j}').value:+.2f}, {mean(mine, f'sd_ratio_{j}').value:.2f}"
             for j in range(1, len(names) + 1)
@@ -127,9 +140,7 @@ def _printed_table(
     lines = ["Ours, and in brackets what the paper prints (its means and correlations by absolute "
              "differences, in the units of theta; its ABI has POTNet):\n"]  # fmt: skip
     lines += [row(["method", *labels]), "|---" * (1 + len(labels)) + "|"]
-    good = [c for c in cells if not c.error]
-    groups = {"floor": used(cells, floors)} if floors else {}
-    groups |= {m: [c for c in good if c.method == m] for m in ranked(good, "w1", floors)}
+    groups = _in_order(cells, floors, "w1")
     for method, mine in groups.items():
         theirs = published.get(method, {})
         entries = [
