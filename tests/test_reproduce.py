@@ -204,6 +204,22 @@ def test_thirty_paths_at_the_truth_are_drawn_of_series_whose_truth_is_known(fold
     assert pictures == {"cosine.png", "cosine-predictive.png", "cosine-trajectories.png"}
 
 
+def test_abi_is_drawn_beside_the_adversarial_network_from_close_by(folder: Path) -> None:
+    """Figures 2 and 7, where the exact posterior is known."""
+    from abi.cli.reproduce.drawing import draw_all
+
+    task = reproduction("gaussian").task
+    study = experiment.Experiment(reproduction("gaussian"), CellFolder(folder, {}), 60)
+    draws = task.reference_posterior(task.observation, 60, seed=0)
+    details = {"rounds": [{"tolerance": 1.0, "accepted": 9, "pairs": 9}], "w1_by_round": [0.5]}
+    cells = [Cell("gaussian", 0, 0, name, 200, details=details) for name in ("abi", "wgan_gp")]
+    kept = {"samples": draws, "round_01": draws}
+    study.folder.keep(cells[0], study.settings(cells[0]), kept)
+    study.folder.keep(cells[1], study.settings(cells[1]), kept)
+    assert {path.name for path in draw_all(study, cells[1:], folder)} == {"gaussian.png"}
+    assert "gaussian-close.png" in {path.name for path in draw_all(study, cells, folder)}
+
+
 def test_a_tolerance_is_drawn_only_of_methods_that_cut_by_it() -> None:
     from abi.cli.reproduce.rounds_picture import _told
 
