@@ -213,7 +213,7 @@ def test_abi_is_drawn_beside_the_adversarial_network_from_close_by(folder: Path)
     draws = task.reference_posterior(task.observation, 60, seed=0)
     details = {"rounds": [{"tolerance": 1.0, "accepted": 9, "pairs": 9}], "w1_by_round": [0.5]}
     cells = [Cell("gaussian", 0, 0, name, 200, details=details) for name in ("abi", "wgan_gp")]
-    kept = {"samples": draws, "round_01": draws}
+    kept = {"samples": draws, "round_01": draws.clone()}
     study.folder.keep(cells[0], study.settings(cells[0]), kept)
     study.folder.keep(cells[1], study.settings(cells[1]), kept)
     assert {path.name for path in draw_all(study, cells[1:], folder)} == {"gaussian.png"}
