@@ -198,6 +198,46 @@ def test_bootstrap_intervals_hold_the_truth_nineteen_times_in_twenty() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shift", "sd"), [(0.0, 1.0), (1.0, 1.0), (0.0, 2.0)], ids=["floor", "shift", "wide"]
+)
+def test_intervals_of_distances_hold_the_average_of_samples_of_that_size(
+    shift: float, sd: float
+) -> None:
+    """The target is the mean over the repeats themselves; at the floor it is not zero."""
+    repeats, names = 40, ("w1", "normalised_w1", "w2", "sliced", "msw", "mmd_squared")
+    found = [
+        metrics.compare(
+            normal(60, 2, 2 * k, shift, sd), normal(120, 2, 2 * k + 1),
+            seed=k, metrics=names, intervals=True,
+        )
+        for k in range(repeats)
+    ]  # fmt: skip
+    for name in names:
+        scores = [comparison[name] for comparison in found]
+        average = sum(score.value for score in scores) / repeats
+        ends = [score.interval for score in scores]
+        held = sum(low <= average <= high for low, high in filter(None, ends))
+        # Four binomial sds below 0.95: conservative is allowed, and never too wide to say anything.
+        assert held / repeats > 0.95 - 4 * math.sqrt(0.95 * 0.05 / repeats)
+        spread = torch.tensor([score.value for score in scores]).std()
+        widths = [high - low for low, high in filter(None, ends)]
+        assert sum(widths) / repeats < 2.5 * 4 * float(spread)
+
+
+def test_intervals_are_asked_for_and_need_draws() -> None:
+    a, b = normal(60, 2, seed=1), normal(120, 2, seed=2)
+    assert metrics.compare(a, b, metrics="w1")["w1"].interval is None
+    few = metrics.compare(a[:10], b[:20], metrics="w1", intervals=True)
+    assert few["w1"].interval is None
+    score = metrics.compare(a[:20], b, metrics="c2st", intervals=True)["c2st"]
+    assert score.interval is not None
+    assert score.interval[0] < score.value < score.interval[1]
+    near = metrics.compare(a, a.repeat(2, 1), metrics=["w1", "mmd_squared"], intervals=True)
+    assert near["w1"].interval is not None
+    assert near["w1"].interval[0] >= 0.0
+
+
+@pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda a, b: metrics.compare(a, b, metrics=["w3"]), "w3"),
