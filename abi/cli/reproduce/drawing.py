@@ -36,7 +36,7 @@ def draw_all(experiment: Experiment, cells: Sequence[Cell], folder: Path) -> lis
     exact = experiment.exact(first.observation)
     name = experiment.problem.name
     paths = [draw_marginals(experiment, shown, exact, folder / f"{name}.png")]
-    close = {m: shown[m] for m in ("abi", "wgan_gp") if m in shown}
+    close: dict[str, Any] = {m: shown[m] for m in ("abi", "wgan_gp") if m in shown}
     if exact is not None and "abi" in close:  # Figures 2 and 7
         paths.append(draw_marginals(experiment, close, exact, folder / f"{name}-close.png"))
     of_abi: list[str] = [m for m in ("abi", *PAPER_GENERATORS, UNCOUNTED, RAW) if m in shown]
