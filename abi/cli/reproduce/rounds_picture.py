@@ -16,6 +16,7 @@ from .picture_style import EXACT, STYLES, bare, ends_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_COLUMNS = 4
 _TOLERANCE = "tolerance, in units of its network"
 _DISTANCE = "W1 to exact, sds; 500 draws each"
 
@@ -28,9 +29,13 @@ def draw_rounds(
 
     names = experiment.problem.task.parameter_names
     told = _told(rounds, exact)
-    columns = len(told) + min(len(names), 5)
-    figure = Figure(figsize=(2.8 * columns, 3.5), layout="constrained")
-    panels = figure.subplots(1, columns, squeeze=False)[0]
+    count = len(told) + min(len(names), 5)
+    rows = -(-count // _COLUMNS)
+    columns = -(-count // rows)
+    figure = Figure(figsize=(2.8 * columns, 2.7 * rows + 0.8), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax in panels[count:]:
+        ax.set_visible(False)
     for ax, (label, by_method) in zip(panels, told.items(), strict=False):
         for method, values in by_method.items():
             colour, line = STYLES[method]
@@ -50,7 +55,7 @@ def draw_rounds(
         handles, labels = panels[len(told) - 1].get_legend_handles_labels()
         legend_below(figure, handles, labels, fontsize=8, loc="outside lower left")
     method, (_, draws) = max(rounds.items(), key=lambda item: len(item[1][0].details["rounds"]))
-    _by_round(experiment, draws, exact, panels[len(told) :])
+    _by_round(experiment, draws, exact, panels[len(told) : count])
     dashed = ", the exact posterior dashed" if exact is not None else ""
     figure.suptitle(f"After each round; densities: {method}, light to dark{dashed}", fontsize=10)
     figure.savefig(path, dpi=110)
