@@ -232,6 +232,9 @@ def test_intervals_are_asked_for_and_need_draws() -> None:
     score = metrics.compare(a[:20], b, metrics="c2st", intervals=True)["c2st"]
     assert score.interval is not None
     assert score.interval[0] < score.value < score.interval[1]
+    far = metrics.compare(a[:20] + 3.0, b, metrics="c2st", intervals=True)["c2st"]
+    assert far.interval is not None
+    assert far.interval[1] <= 1.0
     near = metrics.compare(a, a.repeat(2, 1), metrics=["w1", "mmd_squared"], intervals=True)
     assert near["w1"].interval is not None
     assert near["w1"].interval[0] >= 0.0

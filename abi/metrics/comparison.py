@@ -48,6 +48,11 @@ _MOMENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sd_ratio": sd_ratio,
     "correlation_error": correlation_error,
 }
+_RANGES = {
+    "mmd_squared": (-math.inf, math.inf),  # without bias it falls below 0
+    "c2st": (0.0, 1.0),
+    "c2st_rf": (0.0, 1.0),
+}
 METRICS = (*_DISTANCES, *_MOMENTS)
 """Names :func:`compare` knows."""
 
@@ -150,7 +155,7 @@ def compare(
 def _distance_score(
     name: str, a: Tensor, first: Tensor, second: Tensor, seed: int, with_interval: bool
 ) -> Score:
-    """A distance and its floor; the lower end of an interval is no less than a distance can be."""
+    """A distance and its floor; an interval ends where the distance does."""
     inner = child_seed(seed, 2)
 
     def measure(these: Tensor, those: Tensor) -> float:
@@ -162,8 +167,8 @@ def _distance_score(
     reach = half_sample_reach(measure, a, first, _LEVEL, child_seed(seed, 4))
     if reach is None:
         return Score(value, floor)
-    least = -math.inf if name == "mmd_squared" else 0.0
-    return Score(value, floor, (max(value - reach, least), value + reach))
+    least, most = _RANGES.get(name, (0.0, math.inf))
+    return Score(value, floor, (max(value - reach, least), min(value + reach, most)))
 
 
 def _moment_scores(
