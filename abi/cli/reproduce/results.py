@@ -100,10 +100,11 @@ def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[
 
 
 def _further_table(cells: Sequence[Cell], floors: Floors) -> list[str]:
-    """The other distances, in the order of the first table."""
+    """The other distances, in the order of the first table; none of cells from before they came."""
     lines = [row(["method", *_FURTHER.values()]), "|---" * (1 + len(_FURTHER)) + "|"]
     for method, mine in _in_order(cells, floors).items():
-        lines.append(row([method, *(str(mean(mine, name)) for name in _FURTHER)]))
+        known = [name for name in _FURTHER if all(name in cell.scores for cell in mine)]
+        lines.append(row([method, *(str(mean(mine, n)) if n in known else "" for n in _FURTHER)]))
     return [*lines, ""]
 
 
