@@ -10,7 +10,7 @@ from ... import metrics
 from .cells import Cell
 from .experiment import Experiment
 from .study import FLOOR
-from .tables import Floors, average, mean, ranked, row, score_table, used
+from .tables import Floors, average, mean, ranked, row, score_entries, score_table, used
 
 _EXACT = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
 _FURTHER = {"w2": "W2", "sliced": "sliced W1", "msw": "MSW", "mmd_squared": "MMD²"}
@@ -100,11 +100,10 @@ def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[
 
 
 def _further_table(cells: Sequence[Cell], floors: Floors) -> list[str]:
-    """The other distances, in the order of the first table; none of cells from before they came."""
+    """The other distances, in the order of the first table."""
     lines = [row(["method", *_FURTHER.values()]), "|---" * (1 + len(_FURTHER)) + "|"]
     for method, mine in _in_order(cells, floors).items():
-        known = [name for name in _FURTHER if all(name in cell.scores for cell in mine)]
-        lines.append(row([method, *(str(mean(mine, n)) if n in known else "" for n in _FURTHER)]))
+        lines.append(row([method, *score_entries(mine, _FURTHER, None)]))
     return [*lines, ""]
 
 

@@ -65,7 +65,9 @@ def score_table(
     lines = [row(heads), "|---" * len(heads) + "|"]
     below = used(cells, floors)
     if below:
-        lines.append(row(["floor", str(len(below)), *_scores(below, shown, None), "", "", ""]))
+        lines.append(
+            row(["floor", str(len(below)), *score_entries(below, shown, None), "", "", ""])
+        )
     for method in ranked(cells, by, floors):
         mine = [c for c in cells if c.method == method]
         good = [c for c in mine if not c.error]
@@ -78,7 +80,7 @@ def score_table(
             f"{average([c.fit_seconds for c in good]):.0f}",
             f"{average([c.draw_seconds for c in good]):.1f}",
         ]
-        lines.append(row([method, count, *_scores(good, shown, floors), *cost]))
+        lines.append(row([method, count, *score_entries(good, shown, floors), *cost]))
     return lines
 
 
@@ -88,8 +90,10 @@ def used(cells: Sequence[Cell], floors: Floors) -> list[Cell]:
     return [floors[key] for key in wanted if key in floors]
 
 
-def _scores(cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | None) -> list[str]:
-    """The entries of a row; the floor's own has no excess."""
+def score_entries(
+    cells: Sequence[Cell], shown: Mapping[str, str], floors: Floors | None
+) -> list[str]:
+    """The entries of a row, empty where a cell has no such score; no excess without floors."""
     entries = []
     for name in shown:
         if any(name not in c.scores for c in cells):
