@@ -39,7 +39,7 @@ import simulators
 import validation
 from abi import metrics
 from abi.cli.report.density import curve, view
-from abi.cli.reproduce.predictive_picture import band
+from abi.cli.reproduce.predictive_picture import band, observed
 from abi.versions import versions
 from simulators.lynx_hare import YEARS
 from simulators.random import child_seed
@@ -152,8 +152,7 @@ def draw(samples: Tensor, exact: Tensor, report: validation.Report, path: Path) 
     counts = TASK.observation.reshape(2, -1).exp().numpy()
     for k, ax in enumerate(rows[0].subplots(1, 2)):
         band(ax, np.array(YEARS), paths[:, k])
-        ax.plot(YEARS, counts[k], ".", color=EXACT, markersize=5, label="observed")
-        ax.spines[["top", "right"]].set_visible(False)
+        observed(ax, YEARS, counts[k])
         ax.set(ylabel=f"{('hares', 'lynx')[k]}, thousands of pelts", yscale="log")
         _in_numbers(ax.yaxis)
         ax.set_xticks(YEARS[::4])

@@ -15,7 +15,7 @@ from .cells import Cell
 from .experiment import Experiment
 from .methods import PAPER_GENERATORS, RAW, UNCOUNTED
 from .pairs_picture import draw_pairs
-from .picture_style import EXACT, OTHER, STYLES, bare, ends_of
+from .picture_style import EXACT, OTHER, STYLES, bare, ends_of, grid
 from .predictive_picture import draw_predictive, draw_trajectories
 from .rounds_picture import draw_rounds
 from .study import FLOOR
@@ -23,7 +23,6 @@ from .study import FLOOR
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLUMNS = 4
 _INCHES = 3.0
 
 
@@ -66,8 +65,7 @@ def draw_marginals(
     from matplotlib.figure import Figure
 
     names = experiment.problem.task.parameter_names
-    rows = -(-len(names) // _COLUMNS)
-    columns = -(-len(names) // rows)
+    rows, columns = grid(len(names))
     figure = Figure(figsize=(max(_INCHES * columns, 5.0), 2.7 * rows + 1.2), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     draws = {method: kept["samples"] for method, (_, kept) in shown.items()}

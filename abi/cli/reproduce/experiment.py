@@ -73,24 +73,15 @@ class Experiment:
         """The reference of an observation, (n, d): kept with its floor."""
         if not self.problem.has_exact:
             return None
-        floor = Cell(self.problem.name, observation, 0, FLOOR, 0)
-        kept = self.draws(floor).get("reference")
+        kept = self._floor_draws(observation).get("reference")
         return self._reference(observation) if kept is None else kept
 
-    def w1_by_round(self, parts: Sequence[Tensor], observation: int) -> list[float]:
-        """W1, in exact sds, of the first draws of each round to as many of the reference."""
-        exact = self.exact(observation)
-        if exact is None:
-            return []
-        return [
-            metrics.normalised_wasserstein(part[:_BY_ROUND], exact[:_BY_ROUND]) for part in parts
-        ]
-
     def floor_by_round(self, observation: int) -> float | None:
-        """The same between two samples of the exact posterior, where both are kept."""
-        floor = Cell(self.problem.name, observation, 0, FLOOR, 0)
-        kept = self.draws(floor).get("samples")
-        return None if kept is None else self.w1_by_round([kept], observation)[0]
+        """What a round's W1 is between two samples of the exact posterior, where both are kept."""
+        kept = self._floor_draws(observation)
+        if not {"samples", "reference"} <= kept.keys():
+            return None
+        return _w1_by_round([kept["samples"]], kept["reference"])[0]
 
     def predicted(self, samples: Tensor) -> Tensor:
         """Data simulated at the first draws, (k, p), failures left out."""
@@ -156,12 +147,16 @@ class Experiment:
             draws |= {f"round_{t:02d}": part for t, part in enumerate(by_round, start=1)}
             exact = self.exact(cell.observation)
             if exact is not None:
-                details["w1_by_round"] = self.w1_by_round(by_round, cell.observation)
+                details["w1_by_round"] = _w1_by_round(by_round, exact)
                 if cell.method == FLOOR:
                     draws["reference"] = exact
             cell = replace(cell, details=details)
         self.folder.keep(cell, self.settings(cell), draws)
         return cell
+
+    def _floor_draws(self, observation: int) -> dict[str, Tensor]:
+        """Two samples of the exact posterior, (n, d) each, where the floor was worked."""
+        return self.draws(Cell(self.problem.name, observation, 0, FLOOR, 0))
 
     def _reference(self, observation: int) -> Tensor:
         """Drawn once where no floor keeps it: Gibbs and tempering take their time."""
@@ -169,6 +164,11 @@ class Experiment:
             x_o, task = self.observations[observation], self.problem.task
             self.references[observation] = task.reference_posterior(x_o, self.num_samples, seed=0)
         return self.references[observation]
+
+
+def _w1_by_round(parts: Sequence[Tensor], exact: Tensor) -> list[float]:
+    """W1, in exact sds, of the first draws of each round to as many of the reference."""
+    return [metrics.normalised_wasserstein(part[:_BY_ROUND], exact[:_BY_ROUND]) for part in parts]
 
 
 def context(num_samples: int) -> dict[str, Any]:

@@ -34,6 +34,7 @@ STYLES: Mapping[str, tuple[str, Any]] = {
     "rejection_abc": ("#999999", "-"),
 }
 OTHER = ("#556B2F", "-.")
+_COLUMNS = 4
 
 
 def ends_of(experiment: Experiment) -> list[Ends]:
@@ -48,3 +49,9 @@ def bare(ax: Axes) -> None:
     ax.set_yticks([])
     ax.locator_params(axis="x", nbins=4)
     ax.spines[["left", "right", "top"]].set_visible(False)
+
+
+def grid(count: int) -> tuple[int, int]:
+    """Rows and columns of so many panels, at most four in a row."""
+    rows = -(-count // _COLUMNS)
+    return rows, -(-count // rows)

@@ -50,14 +50,19 @@ def _draw(
     figure = Figure(figsize=(5.0 * len(series), 3.2), layout="constrained")
     for k, ax in enumerate(np.atleast_1d(figure.subplots(1, len(series)))):
         kind(ax, steps, paths[:, k])
-        ax.plot(steps, x_o[k], ".", color=EXACT, markersize=5, label="observed")
+        observed(ax, steps, x_o[k])
         ax.set(xlabel="time", ylabel=series[k])
         ax.locator_params(axis="x", integer=True, nbins=6)
-        ax.spines[["top", "right"]].set_visible(False)
     legend_below(figure, *figure.axes[0].get_legend_handles_labels())
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=120)
     return path
+
+
+def observed(ax: Axes, steps: Any, values: Any) -> None:
+    """What was observed, (T,), over the paths."""
+    ax.plot(steps, values, ".", color=EXACT, markersize=5, label="observed")
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def lines(ax: Axes, steps: Any, paths: Any) -> None:

@@ -86,10 +86,11 @@ def _extent(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> str:
     """How much of the experiment stands here: budget, observations, seeds, and what did not run."""
     run = [c for c in cells if c.method != FLOOR]
     counts = (len({c.observation for c in run}), len({c.seed for c in run}))
+    ran = {c.method for c in run}
     words = ["Quick setting" if quick else "Full budget"]
     for count, name in zip(counts, ("observation", "seed"), strict=True):
         words.append(f"{count} {name}" + "s" * (count != 1))
-    left = [method for method in experiment.methods if method not in {c.method for c in run}]
+    left = [method for method in experiment.methods if method not in ran]
     return ", ".join(words) + (f"; not run: {', '.join(left)}." if left else ".")
 
 

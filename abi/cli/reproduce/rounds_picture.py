@@ -11,12 +11,11 @@ from torch import Tensor
 from ...plotting import legend_below
 from ..report.density import curve, view
 from .experiment import Experiment
-from .picture_style import EXACT, STYLES, bare, ends_of
+from .picture_style import EXACT, STYLES, bare, ends_of, grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLUMNS = 4
 _TOLERANCE = "tolerance, in units of its network"
 _DISTANCE = "W1 to exact, sds; 500 draws each"
 
@@ -30,8 +29,7 @@ def draw_rounds(
     names = experiment.problem.task.parameter_names
     told = _told(rounds, exact)
     count = len(told) + min(len(names), 5)
-    rows = -(-count // _COLUMNS)
-    columns = -(-count // rows)
+    rows, columns = grid(count)
     figure = Figure(figsize=(2.8 * columns, 2.7 * rows + 0.8), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in panels[count:]:
