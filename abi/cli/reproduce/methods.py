@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,33 +97,29 @@ def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
 
 
 def _abi(problem: Reproduction, num_samples: int) -> Method:
-    config = ABIConfig()
-    fit = partial(_fit_abi, problem, num_samples, {"config": config})
-    return Method(fit, {"config": config.to_dict()})
+    return _of_abi(problem, num_samples, ABIConfig(), {}, lambda x_o, budget: {})
 
 
 def _abi_paper(
     problem: Reproduction, num_samples: int, generator: Generator, encoder: str
 ) -> Method:
     config = ABIConfig.paper(generator=generator, encoder=encoder)
-    asked = {"config": config, "num_rounds": problem.rounds}
-    fit = partial(_fit_abi, problem, num_samples, asked)
-    return Method(fit, {"config": config.to_dict(), "num_rounds": problem.rounds})
+    rounds = {"num_rounds": problem.rounds}
+    return _of_abi(problem, num_samples, config, rounds, lambda x_o, budget: rounds)
 
 
 def _abi_uncounted(problem: Reproduction, num_samples: int) -> Method:
     config = ABIConfig.paper(generator="potnet", encoder=problem.encoder)
+    rounds = {"num_rounds": problem.rounds}
 
-    def fit(x_o: Tensor, budget: int, seed: int) -> RoundByRound:
-        asked = {
+    def asked(x_o: Tensor, budget: int) -> dict[str, Any]:
+        return rounds | {
             "config": replace(config, pairs_per_round=budget // problem.rounds),
-            "num_rounds": problem.rounds,
+            "num_simulations": budget * config.max_retries,  # as many as it takes
         }
-        calls = budget * config.max_retries  # as many as it takes
-        return _fit_abi(problem, num_samples, asked, x_o, calls, seed)
 
-    settings = {"num_rounds": problem.rounds, "pairs_per_round": "budget / rounds"}
-    return Method(fit, {"config": config.to_dict()} | settings)
+    settings = rounds | {"pairs_per_round": "budget / rounds"}
+    return _of_abi(problem, num_samples, config, settings, asked)
 
 
 def warmup_config() -> ABIConfig:
@@ -139,15 +134,31 @@ def warmup_config() -> ABIConfig:
 
 
 def _warmup(problem: Reproduction, num_samples: int) -> Method:
-    config, rounds = warmup_config(), len(WARMUP_TOLERANCES)
-    calls = rounds * WARMUP_PROPOSALS * WARMUP_RETRIES  # as many as it takes
-    asked = {"config": config, "num_rounds": rounds}
+    rounds = {"num_rounds": len(WARMUP_TOLERANCES)}
+    calls = len(WARMUP_TOLERANCES) * WARMUP_PROPOSALS * WARMUP_RETRIES  # as many as it takes
+
+    def asked(x_o: Tensor, budget: int) -> dict[str, Any]:
+        distance = {"distance": lambda x: (x - x_o).abs().sum(dim=1)}
+        return rounds | distance | {"num_simulations": calls}
+
+    settings = rounds | {"distance": "|x - x_o|"}
+    return _of_abi(problem, num_samples, warmup_config(), settings, asked)
+
+
+def _of_abi(
+    problem: Reproduction,
+    num_samples: int,
+    config: ABIConfig,
+    settings: dict[str, Any],
+    asked: Callable[[Tensor, int], dict[str, Any]],
+) -> Method:
+    """ABI at ``config``; ``asked``: (x_o, budget) -> what the fit is given besides."""
 
     def fit(x_o: Tensor, budget: int, seed: int) -> RoundByRound:
-        known = asked | {"distance": lambda x: (x - x_o).abs().sum(dim=1)}
-        return _fit_abi(problem, num_samples, known, x_o, calls, seed)
+        known = {"config": config, "num_simulations": budget} | asked(x_o, budget)
+        return _fit_abi(problem, num_samples, known, x_o, seed)
 
-    return Method(fit, {"config": config.to_dict(), "num_rounds": rounds, "distance": "|x - x_o|"})
+    return Method(fit, {"config": config.to_dict()} | settings)
 
 
 def _fit_abi(
@@ -155,7 +166,6 @@ def _fit_abi(
     num_samples: int,
     asked: dict[str, Any],
     x_o: Tensor,
-    budget: int,
     seed: int,
 ) -> RoundByRound:
     task = problem.task
@@ -163,9 +173,8 @@ def _fit_abi(
     fixed = None if distance is None else FixedKernel(distance)
     with tempfile.TemporaryDirectory() as folder:
         posterior = sampler.fit(
-            task.prior, task, x_o, num_simulations=budget, seed=seed, run_dir=folder,
-            progress=False, **asked,
-        )  # fmt: skip
+            task.prior, task, x_o, seed=seed, run_dir=folder, progress=False, **asked
+        )
         states = [
             load_state(path, posterior.x_o, posterior.config, fixed, None)
             for path in sorted(Path(folder).glob("round_*.safetensors"))
