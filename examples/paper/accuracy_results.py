@@ -61,7 +61,7 @@ class Results:
 
 def write_table(results: Results, path: Path) -> None:
     """Markdown: a table a model and budget, a row a method."""
-    cells = list(results.cells.values())
+    cells = [results.cells[key] for key in sorted(results.cells)]  # sums round by their order
     floors = {(c.model, c.observation): c for c in cells if c.method == "floor"}
     parts = [
         "Mean over observations and seeds; +- is half of a 95% t interval over the observations' "
