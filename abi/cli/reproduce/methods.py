@@ -138,8 +138,10 @@ def _warmup(problem: Reproduction, num_samples: int) -> Method:
     calls = len(WARMUP_TOLERANCES) * WARMUP_PROPOSALS * WARMUP_RETRIES  # as many as it takes
 
     def asked(x_o: Tensor, budget: int) -> dict[str, Any]:
-        distance = {"distance": lambda x: (x - x_o).abs().sum(dim=1)}
-        return rounds | distance | {"num_simulations": calls}
+        return rounds | {
+            "distance": lambda x: (x - x_o).abs().sum(dim=1),
+            "num_simulations": calls,
+        }
 
     settings = rounds | {"distance": "|x - x_o|"}
     return _of_abi(problem, num_samples, warmup_config(), settings, asked)
