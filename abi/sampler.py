@@ -56,7 +56,8 @@ def fit(
         num_simulations: hard budget of simulator calls, retries included.
         num_rounds: T; 4 by default, 2 below 2,000 simulations. Later rounds get larger shares
             (``config.growth``).
-        seed: the fit is a function of its arguments and this seed, whatever the workers.
+        seed: the fit is a function of its arguments and this seed, whatever the workers. Fits side
+            by side belong in processes: threads of one share its global random streams.
         config: constants; ``ABIConfig.paper()`` gives the published algorithm.
         distance: a known distance x (n, p) -> (n,) to the posterior at x_o, in place of the learned
             MSW distance (Appendix C.1).
