@@ -56,11 +56,25 @@ def test_there_are_examples_and_outputs() -> None:
 
 @pytest.mark.parametrize("block", list(SHOWN), ids=range(len(SHOWN)))
 def test_a_block_prints_what_is_shown_below_it(printed: list[str], block: str) -> None:
-    """The words exactly; numbers to a tenth, for another torch trains a little differently."""
+    """The words exactly; numbers to a third.
+
+    Another processor or torch rounds differently, and training makes of it what another seed would.
+    """
     shown, found = SHOWN[block], printed[BLOCKS.index(block)]
     assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", found).split()
     numbers = [float(number) for number in NUMBER.findall(shown)]
-    assert [float(n) for n in NUMBER.findall(found)] == pytest.approx(numbers, rel=0.1, abs=0.005)
+    assert [float(n) for n in NUMBER.findall(found)] == pytest.approx(numbers, rel=1 / 3, abs=0.005)
+
+
+def test_the_ball_is_fitted_as_the_exact_posterior_has_it(printed: list[str]) -> None:
+    """Means within two exact sds, sds within a third of theirs: one small fit, of any seed."""
+    number = next(i for i, block in enumerate(BLOCKS) if "def throw" in block)
+    moments, _ = printed[number].splitlines()
+    found = [float(value) for value in NUMBER.findall(moments)]
+    exact = [[float(value) for value in line.split(" ± ")] for line in printed[-1].splitlines()]
+    for mean, sd, (exact_mean, exact_sd) in zip(found[:2], found[2:], exact, strict=True):
+        assert abs(mean - exact_mean) < 2.0 * exact_sd
+        assert sd == pytest.approx(exact_sd, rel=1 / 3)
 
 
 def test_the_exact_posterior_of_the_ball_is_the_one_named(printed: list[str]) -> None:

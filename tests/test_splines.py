@@ -46,19 +46,21 @@ def _gradients(flow: nn.Module, theta: Tensor, context: Tensor | None) -> list[T
 def test_values_and_gradients_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
     flow = _flow(theta_dim, context_dim)
     theta, context = _rows(theta_dim, context_dim)
+    rounded = [gradient.clone() for gradient in _gradients(flow, theta, context)]
     exact = flow.double()
     wide = (theta.double(), None if context is None else context.double())
     expected = exact(wide[1]).log_prob(wide[0])
-    gradients = _gradients(exact, *wide)
+    gradients = [gradient.clone() for gradient in _gradients(exact, *wide)]
     quick: Any = quickened(flow.float())
 
     torch.testing.assert_close(
         quick(context).log_prob(theta), expected.float(), rtol=1e-4, atol=1e-3
     )
-    for found, known in zip(_gradients(quick, theta, context), gradients, strict=True):
-        torch.testing.assert_close(
-            found, known.float(), rtol=1e-3, atol=1e-4 * float(known.abs().max())
-        )
+    # What float32 costs by itself, which differs from one processor to the next, is the measure.
+    found = _gradients(quick, theta, context)
+    for ours, theirs, known in zip(found, rounded, gradients, strict=True):
+        rounding = (theirs - known).abs().max()
+        assert (ours - known).abs().max() <= 3.0 * rounding + 1e-5 * known.abs().max()
 
 
 def test_the_copy_takes_and_gives_the_weights_of_the_flow() -> None:
