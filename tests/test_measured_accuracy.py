@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from statistics import stdev
 
 import pytest
+from scipy import stats
 
 from abi.cli.reproduce.cells import Cell
 
@@ -114,6 +116,33 @@ def test_the_table_by_calls_is_what_was_measured() -> None:
             if entry:  # an empty one claims nothing
                 excess = digits(mean(cells_of(at, method), "w1", FLOORS).value)
                 assert entry.split(" ")[0].strip("*") == excess, (method, at)
+
+
+def by_observation(at: tuple[str, int], method: str, score: str) -> list[float]:
+    """The mean over seeds at each observation."""
+    cells = cells_of(at, method)
+    assert len(cells) == 15, "three seeds at five observations"
+    at_each = [[c.scores[score] for c in cells if c.observation == k] for k in range(5)]
+    return [sum(values) / len(values) for values in at_each]
+
+
+@pytest.mark.parametrize("row", table("| ABI nearer than |")[1:], ids=lambda row: row[0])
+def test_a_row_of_the_pairs_is_what_was_measured(row: list[str]) -> None:
+    rival, *entries = row
+    places = [
+        (m, b) for m, b in {(c.model, c.budget) for c in CELLS if c.budget} if m != "TwoMoons"
+    ]
+    assert len(places) == 10
+    found = dict.fromkeys(["c2st", "w1", "normalised_w1", "columns"], 0)
+    for at in places:
+        for score in ("c2st", "w1", "normalised_w1"):
+            ours, theirs = (by_observation(at, name, score) for name in ("ABI", rival))
+            less = [a - b for a, b in zip(ours, theirs, strict=True)]
+            found[score] += sum(value < 0 for value in less)
+            if score == "w1":
+                half = stats.t.ppf(0.975, 4) * stdev(less) / 5**0.5
+                found["columns"] += sum(less) / 5 + half < 0
+    assert [int(entry) for entry in entries] == list(found.values())
 
 
 def test_the_page_of_the_study_is_written_from_its_cells(tmp_path: Path) -> None:
