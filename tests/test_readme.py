@@ -56,14 +56,15 @@ def test_there_are_examples_and_outputs() -> None:
 
 @pytest.mark.parametrize("block", list(SHOWN), ids=range(len(SHOWN)))
 def test_a_block_prints_what_is_shown_below_it(printed: list[str], block: str) -> None:
-    """The words exactly; numbers to a third.
+    """The words exactly; numbers to a tenth, those of a fit to a third.
 
     Another processor or torch rounds differently, and training makes of it what another seed would.
     """
     shown, found = SHOWN[block], printed[BLOCKS.index(block)]
     assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", found).split()
     numbers = [float(number) for number in NUMBER.findall(shown)]
-    assert [float(n) for n in NUMBER.findall(found)] == pytest.approx(numbers, rel=1 / 3, abs=0.005)
+    near = pytest.approx(numbers, rel=1 / 3 if "abi.fit(" in block else 0.1, abs=0.005)
+    assert [float(number) for number in NUMBER.findall(found)] == near
 
 
 def test_the_ball_is_fitted_as_the_exact_posterior_has_it(printed: list[str]) -> None:

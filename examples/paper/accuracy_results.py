@@ -13,7 +13,7 @@ import torch
 
 import abi
 from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.tables import Floors, mean, ranked, row, score_table
+from abi.cli.reproduce.tables import Floors, average, mean, ranked, row, score_table
 
 MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
@@ -102,7 +102,7 @@ def _paired(by_place: dict[tuple[str, int], list[Cell]]) -> str:
         good = [c for c in cells if not c.error]
         ours = [c for c in good if c.method == "abi"]
         for method in {c.method for c in good} - {"abi", PARTICLES}:
-            theirs = _by_observation([c for c in good if c.method == method])
+            theirs = by_observation([c for c in good if c.method == method])
             if {c.observation for c in ours} == {observation for _, observation in theirs}:
                 lines.setdefault(method, {})[place] = f"{mean(ours, 'w1', theirs):.2f}"
     heads = [f"{model} {budget // 1000}k" for model, budget in by_place]
@@ -112,13 +112,13 @@ def _paired(by_place: dict[tuple[str, int], list[Cell]]) -> str:
     return "\n".join(table) + "\n"
 
 
-def _by_observation(cells: list[Cell]) -> Floors:
-    """The mean W1 of each observation, over seeds, in the form of its floor."""
+def by_observation(cells: list[Cell]) -> Floors:
+    """The mean scores of each observation, over seeds, in the form of its floor."""
     found: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         found.setdefault((cell.model, cell.observation), []).append(cell)
     return {
-        at: replace(mine[0], scores={"w1": sum(c.scores["w1"] for c in mine) / len(mine)})
+        at: replace(mine[0], scores={s: average([c.scores[s] for c in mine]) for s in SHOWN})
         for at, mine in found.items()
     }
 
