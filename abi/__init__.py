@@ -2,13 +2,11 @@
 
 from . import baselines, metrics
 from .config import ABIConfig
-from .distance import QuantileTable, msw_distance
-from .posterior import ABIPosterior
-from .rounds import RoundRecord
+from .files.versions import __version__
+from .posterior import ABIPosterior, load
+from .quantiles.distance import QuantileTable, msw_distance
+from .rounds.record import RoundRecord
 from .sampler import fit, resume
-from .storage import load
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ABIConfig",

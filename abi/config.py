@@ -24,11 +24,11 @@ from simulators.arguments import (
     settle,
 )
 
-from .encoders import FIXED, LEARNED
+from .encoders.choice import FIXED, LEARNED
 from .generators.flow import FlowSettings
 from .generators.potnet import POTNetSettings
 from .generators.wgan import WGANSettings
-from .training import TrainingSettings
+from .training.loop import TrainingSettings
 
 Encoder = Literal[
     "auto",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from simulators.random import child_seed
 
 from .config import ABIConfig
+from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
-from .rounds import RoundRecord
+from .rounds.record import RoundRecord
 
 DRAWS_KEY = 1
 """Of the seed of draws."""
@@ -90,9 +91,9 @@ class ABIPosterior:
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file (safetensors; no pickle), to be read by ``abi.load``."""
-        from .storage import save_posterior
-
-        save_posterior(self, Path(path))
+        write_posterior(
+            Path(path), **{field.name: getattr(self, field.name) for field in fields(self)}
+        )
 
     def to_arviz(
         self,
@@ -114,7 +115,7 @@ class ABIPosterior:
             simulator: the simulator of the fit, for ``posterior_predictive`` and, with the prior,
                 ``prior_predictive``; each costs ``num_samples`` calls, and a failed one is NaN.
         """
-        from .arviz_data import to_arviz
+        from .files.arviz_data import to_arviz
 
         return to_arviz(self, num_samples, seed, prior, simulator)
 
@@ -128,7 +129,7 @@ class ABIPosterior:
         Raises:
             NotImplementedError: if the generator has no density.
         """
-        from .flow_module import as_zuko
+        from .generators.flow_module import as_zuko
 
         return as_zuko(self.model)
 
@@ -142,6 +143,18 @@ class ABIPosterior:
                 "one x_o and says nothing about others. Fit again, or wrap the fit with "
                 "validation.PerObservation."
             )
+
+
+def load(path: str | Path) -> ABIPosterior:
+    """Read a posterior written by :meth:`ABIPosterior.save`.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: if the file is not a posterior of this format, or is from a newer version.
+    """
+    return ABIPosterior(**read_posterior(Path(path)))
 
 
 def as_shape(sample_shape: Any) -> torch.Size:

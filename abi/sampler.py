@@ -12,19 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, Simulations
-from simulators.engines import check_workers, open_engine
+from simulators.running.engines import check_workers, open_engine
 
 from .config import ABIConfig
-from .kernel import FixedKernel
-from .origin import from_origin, origin_of
-from .plausibility import implausible
+from .files.origin import from_origin, origin_of
+from .files.run_folder import Given, RunFolder
 from .posterior import ABIPosterior
-from .problem import Plan, check_generator, check_simulations, default_rounds, pose
-from .progress import FitProgress
-from .round_steps import Round, Work
-from .rounds import RoundState
-from .run_folder import Given, RunFolder
-from .torch_settings import usual_torch
+from .quantiles.kernel import FixedKernel
+from .rounds.plausibility import implausible
+from .rounds.problem import Plan, check_generator, check_simulations, default_rounds, pose
+from .rounds.progress import FitProgress
+from .rounds.record import RoundState
+from .rounds.steps import Round, Work
+from .training.torch_settings import usual_torch
 
 
 def fit(
@@ -100,8 +100,9 @@ def fit(
     if run_dir is not None:
         given = Given.of(distance, encoder, simulations)
         folder = RunFolder.create(run_dir, problem, plan, origin, given)
-    work = Work(problem, plan, fixed, folder, simulations)
-    return run(work, None, workers, timeout, progress)
+    slow_dir = None if folder is None else folder.simulations
+    work = Work(problem, plan, fixed, slow_dir, simulations)
+    return run(work, folder, None, workers, timeout, progress)
 
 
 def resume(
@@ -143,8 +144,8 @@ def resume(
     problem = pose(prior, simulator, x_o, names, encoder)
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed, encoder)
-    work = Work(problem, plan, fixed, folder, simulations)
-    return run(work, state, workers, timeout, progress)
+    work = Work(problem, plan, fixed, folder.simulations, simulations)
+    return run(work, folder, state, workers, timeout, progress)
 
 
 def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
@@ -164,7 +165,12 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
 
 
 def run(
-    work: Work, state: RoundState | None, workers: int, timeout: float | None, progress: bool
+    work: Work,
+    folder: RunFolder | None,
+    state: RoundState | None,
+    workers: int,
+    timeout: float | None,
+    progress: bool,
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
     problem, plan = work.problem, work.plan
@@ -179,8 +185,8 @@ def run(
                 shown.resume(state.records)
             while state is None or len(state.records) < plan.num_rounds:
                 state = Round(work, engine, shown).run(state)
-                if work.folder is not None:
-                    work.folder.save(state)
+                if folder is not None:
+                    folder.save(state)
     finally:
         torch.set_num_threads(threads)
         engine.close()

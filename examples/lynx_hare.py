@@ -1,11 +1,11 @@
 """Lynx and hares of the Hudson Bay: a fit to real counts, its predictions, and its calibration.
 
-The pelts of 1900 to 1920 (:mod:`simulators.lynx_hare`) are fitted by ABI from simulations alone.
-Three questions follow. Does the posterior predict the counts? Is it the exact posterior, which is
-known here because the noise is Gaussian on the log scale? And is the method calibrated on data sets
-it has not seen: simulated at draws of the prior, fitted each, and the ranks of the true parameters
-looked at (SBC)? Those fits are smaller than the one that is shown, so that this checks a weaker
-form of it.
+The pelts of 1900 to 1920 (:mod:`simulators.models.lynx_hare.model`) are fitted by ABI from
+simulations alone. Three questions follow. Does the posterior predict the counts? Is it the exact
+posterior, which is known here because the noise is Gaussian on the log scale? And is the method
+calibrated on data sets it has not seen: simulated at draws of the prior, fitted each, and the ranks
+of the true parameters looked at (SBC)? Those fits are smaller than the one that is shown, so that
+this checks a weaker form of it.
 
 What the full setting found (lynx_hare.json): 40 of the 42 counts lie inside the predicted 90%, the
 hares of 1907 and 1917 outside; means are at most 0.51 exact sds off (the lynx of 1900), sds 0.77 to
@@ -38,10 +38,10 @@ import abi
 import simulators
 import validation
 from abi import metrics
-from abi.cli.report.density import curve, view
-from abi.cli.reproduce.predictive_picture import band, observed
-from abi.versions import versions
-from simulators.lynx_hare import YEARS
+from abi.files.versions import versions
+from abi.report.sections.density import curve, view
+from abi.studies.reproduce.pictures.predictive import band, observed
+from simulators.models.lynx_hare.model import YEARS
 from simulators.random import child_seed
 
 HERE = Path(__file__).parent

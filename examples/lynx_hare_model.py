@@ -1,4 +1,5 @@
-"""What the prior says of lynx and hares before their counts are seen (:mod:`simulators.lynx_hare`).
+"""What the prior says of lynx and hares before their counts are seen
+(:mod:`simulators.models.lynx_hare`).
 
 python examples/lynx_hare_model.py
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import torch
 
 import simulators
-from simulators.lynx_hare import HARES, LYNX, YEARS
+from simulators.models.lynx_hare.model import HARES, LYNX, YEARS
 
 model = simulators.LynxHare()
 observation = model.observation

@@ -1,28 +1,20 @@
 """How does data arise? Models with their priors and exact posteriors, and the runner."""
 
-from .base import (
-    Failure,
-    Prior,
-    SeededSimulator,
-    Simulations,
-    Task,
-    sample_joint,
-    sample_prior,
-)
-from .bernoulli_glm import BernoulliGLM
-from .cosine import Cosine
+from .base import Failure, Prior, SeededSimulator, Simulations, Task, sample_joint, sample_prior
 from .custom import CustomTask, from_function
-from .gaussian_linear import GaussianLinear
-from .gaussian_linear_uniform import GaussianLinearUniform
-from .gaussian_mixture import GaussianMixture
-from .jansen_rit import JansenRit
-from .lotka_volterra import LotkaVolterra
-from .lynx_hare import LynxHare
-from .mg1 import MG1
-from .multimodal_gaussian import SLCP, MultimodalGaussian
+from .models.bernoulli_glm import BernoulliGLM
+from .models.cosine.model import Cosine
+from .models.gaussian_linear import GaussianLinear
+from .models.gaussian_linear_uniform import GaussianLinearUniform
+from .models.gaussian_mixture import GaussianMixture
+from .models.jansen_rit.model import JansenRit
+from .models.lotka_volterra.model import LotkaVolterra
+from .models.lynx_hare.model import LynxHare
+from .models.mg1.model import MG1
+from .models.multimodal_gaussian.model import SLCP, MultimodalGaussian
+from .models.two_moons import TwoMoons
 from .runner import simulate
-from .store import forget_failures, load_store
-from .two_moons import TwoMoons
+from .store.folder import forget_failures, load_store
 
 __all__ = [
     "MG1",

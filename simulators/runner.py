@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from .base import Failure, SeededSimulator, Simulations
-from .batches import BatchResult, FloatArray, any_cut, join
 from .custom import as_seeded
-from .cuts import Pace, cut_by_rows, cut_by_time
-from .engines import Engine, open_engine
-from .progress import Progress
 from .random import fresh_seed, stream_seed
-from .store import identify, to_simulations
-from .store_writer import Store, open_store
+from .running.batches import BatchResult, FloatArray, any_cut, join
+from .running.cuts import Pace, cut_by_rows, cut_by_time
+from .running.engines import Engine, open_engine
+from .running.progress import Progress
+from .store.folder import identify, to_simulations
+from .store.writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50
 _SIGMAS_TO_JUDGE = 4.0
@@ -60,7 +60,7 @@ def simulate(
         workers: simulations at a time; 1 runs in this process unless a timeout is set.
         engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
             scheduler or its ``Client``, or an open engine
-            (:func:`simulators.engines.open_engine`), which stays open.
+            (:func:`simulators.running.engines.open_engine`), which stays open.
         timeout: seconds one simulation may take; None or infinity for any time. A plain batched
             function is timed by the batch: a slow row that quick ones make up for is kept.
         seed: seed of the noise; a fresh one is drawn and recorded when omitted.

@@ -15,9 +15,9 @@ from abi.baselines import posterior_estimation
 from abi.baselines.data_distance import DataDistance
 from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.reals import RealPrior
+from abi.encoders.layout import Layout
+from abi.generators.support import Support, allowed
 from abi.generators.wgan import WGANSettings
-from abi.layout import Layout
-from abi.support import Support, allowed
 from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
 from simulators.random import torch_generator
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import simulators
 from simulators import BernoulliGLM, GaussianLinearUniform, GaussianMixture, TwoMoons
-from simulators.bernoulli_glm import design_matrix, prior_precision
+from simulators.models.bernoulli_glm import design_matrix, prior_precision
 
 NUM = 10_000
 

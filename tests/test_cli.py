@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import abi
-from abi.run_folder import RunFolder
+from abi.files.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 SIMULATOR = """

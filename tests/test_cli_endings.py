@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from abi.cli import doctor
 from abi.cli.app import app, main
 from abi.cli.ending import EXIT_STATUS
-from abi.storage import FORMAT_VERSION
+from abi.files.parts import FORMAT_VERSION
 from simulators.random import isolated_rng
 
 ROOT = Path(__file__).parents[1]

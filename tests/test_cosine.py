@@ -11,7 +11,7 @@ from scipy import stats
 
 import simulators
 from simulators import Cosine
-from simulators.cosine_posterior import log_posterior
+from simulators.models.cosine.posterior import log_posterior
 
 NUM = 4_000
 

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 import abi
-from abi.distance import draw_directions, quantile_levels
-from abi.encoders import FIXED, LEARNED, build_encoder, prepared
+from abi.encoders.choice import FIXED, LEARNED, build_encoder, prepared
 from abi.generators.flow import FlowSettings, build_flow
-from abi.quantiles import QuantileNetwork
-from abi.torch_settings import unvalidated
+from abi.quantiles.distance import draw_directions, quantile_levels
+from abi.quantiles.network import QuantileNetwork
+from abi.training.torch_settings import unvalidated
 from simulators import GaussianLinear
 
 DEVICES = [

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from abi.cli.app import app
 from validation import WholeTest, power
 from validation.perturbations import DiffusionTraining, Failure, spiral
-from validation.perturbations.edm import Denoiser, heun, noise_levels
-from validation.perturbations.spiral_law import spiral_points
+from validation.perturbations.diffusion.edm import Denoiser, heun, noise_levels
+from validation.perturbations.diffusion.spiral_law import spiral_points
 
 SMALL = DiffusionTraining(hidden=(64, 64), steps=1_000, learning_rate=5e-3)
 
@@ -155,7 +155,7 @@ def test_the_command_trains_once_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = DiffusionTraining(hidden=(8,), steps=3)
-    monkeypatch.setattr("abi.cli.benchmark.diffusion.DiffusionTraining", lambda: short)
+    monkeypatch.setattr("abi.studies.benchmark.failures.diffusion.DiffusionTraining", lambda: short)
     words = ["benchmark", "diffusion", "--quick", "--test", "C2ST", "--repetitions", "1"]
     words += ["--no-progress", "--json", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, words)

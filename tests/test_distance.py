@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from abi import QuantileTable, msw_distance
-from abi.distance import draw_directions, quantile_levels
+from abi.quantiles.distance import draw_directions, quantile_levels
 from simulators.random import torch_generator
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulators.independence import independence_chains, student_proposal
-from simulators.partition import sample_box
-from simulators.truncated_normal import log_probability, sample_truncated
+from simulators.exact.independence import independence_chains, student_proposal
+from simulators.exact.partition import sample_box
+from simulators.exact.truncated_normal import log_probability, sample_truncated
 
 NUM = 20_000
 

@@ -18,9 +18,9 @@ from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.mixture import fit_mixture, restore_mixture
 from abi.generators.potnet import POTNetSettings, fit_potnet, penalised_transport
 from abi.generators.pushforward import energy_score, restore_push_forward
+from abi.generators.support import Support, allowed
 from abi.generators.wgan import WGANSettings, fit_wgan, gradient_penalty
-from abi.support import Support, allowed
-from abi.training import TrainingSettings
+from abi.training.loop import TrainingSettings
 from simulators import MG1
 from simulators.random import isolated_rng, torch_generator
 

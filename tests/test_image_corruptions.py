@@ -16,12 +16,7 @@ from typer.testing import CliRunner
 from abi.cli.app import app
 from simulators.random import isolated_rng, torch_generator
 from validation import ScoreTest, TrainedScore, Training, power
-from validation.perturbations import (
-    CORRUPTIONS,
-    image_corruption,
-    load_cifar10,
-    load_inception,
-)
+from validation.perturbations import CORRUPTIONS, image_corruption, load_cifar10, load_inception
 
 SHAPE = (3, 32, 32)
 

@@ -11,8 +11,8 @@ from scipy import integrate, linalg, signal, stats
 
 import simulators
 from simulators import JansenRit
-from simulators.jansen_rit import log_power_spectrum
-from simulators.jansen_rit_kernels import linear_step, simulate_potentials
+from simulators.models.jansen_rit.kernels import linear_step, simulate_potentials
+from simulators.models.jansen_rit.model import log_power_spectrum
 
 H = 1.0 / 1024.0
 

@@ -13,11 +13,11 @@ from torch.distributions import Normal
 from typer.testing import CliRunner
 
 from abi.cli.app import app
-from abi.cli.benchmark.choice import named
-from abi.cli.benchmark.local import run
-from abi.cli.benchmark.local.agreement import agreement, agreement_lines
-from abi.cli.benchmark.local.cells import LocalCell, recipe
-from abi.cli.benchmark.local.claims import (
+from abi.studies.benchmark.choice import named
+from abi.studies.benchmark.local import run
+from abi.studies.benchmark.local.agreement import agreement, agreement_lines
+from abi.studies.benchmark.local.cells import LocalCell, recipe
+from abi.studies.benchmark.local.claims import (
     CLAIMS,
     Claim,
     above,
@@ -26,11 +26,11 @@ from abi.cli.benchmark.local.claims import (
     controlled,
     falling_power,
 )
-from abi.cli.benchmark.local.estimate import estimate, from_base
-from abi.cli.benchmark.local.judges import JUDGES, Question
-from abi.cli.benchmark.local.parts import TASKS, GainPart, LocalPart, Sizes, parts
-from abi.cli.benchmark.local.parts import agreement as agreement_part
-from abi.cli.benchmark.local.study import LocalStudy, study
+from abi.studies.benchmark.local.estimate import estimate, from_base
+from abi.studies.benchmark.local.judges import JUDGES, Question
+from abi.studies.benchmark.local.parts import TASKS, GainPart, LocalPart, Sizes, parts
+from abi.studies.benchmark.local.parts import agreement as agreement_part
+from abi.studies.benchmark.local.study import LocalStudy, study
 from simulators import GaussianLinear, JansenRit, sample_joint
 from simulators.random import isolated_rng
 from validation import as_posterior

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from abi.cli.reproduce.cells import Cell
+from abi.studies.reproduce.cells import Cell
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "examples/paper"

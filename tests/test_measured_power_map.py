@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from abi.cli.benchmark.results import markdown as experiment_table
+from abi.studies.benchmark.results import markdown as experiment_table
 from validation.page.power_map import check_power_map
 from validation.perturbations import FAILURES
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from abi.cli.benchmark.local.one_class import (
+from abi.studies.benchmark.local.one_class import (
     STATISTICS,
     OneClassPart,
     bayes_statistics,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from abi.cli.benchmark.command import EXPERIMENTS, _load
-from abi.cli.benchmark.experiment import Ordering, Part
-from abi.cli.benchmark.orderings import judge
+from abi.studies.benchmark.choice import EXPERIMENTS, experiment_of
+from abi.studies.benchmark.experiment import Ordering, Part
+from abi.studies.benchmark.orderings import judge
 from validation import PowerStudy, WholeTest
+from validation.laboratory.cells import PowerCell
 from validation.perturbations import nptbench
-from validation.power_cells import PowerCell
 
 
 def _result(label: str, rejected: dict[tuple[str, float], int]) -> tuple[Part, PowerStudy]:
@@ -60,7 +60,7 @@ def test_a_point_that_contradicts_is_told_with_both_rates() -> None:
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "lc2st"])
 def test_every_statement_is_on_parts_and_tests_of_its_experiment(name: str) -> None:
-    experiment = _load(name)(False)
+    experiment = experiment_of(name)(False)
     for ordering in experiment.orderings:
         parts = [p for p in experiment.parts if all(word in p.label for word in ordering.parts)]
         assert parts, ordering.says

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import abi
 from abi.cli.app import _say
-from abi.plausibility import implausible, plausibility
+from abi.rounds.plausibility import implausible, plausibility
 from simulators import MG1, sample_joint
 from simulators.random import isolated_rng
 

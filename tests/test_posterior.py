@@ -11,7 +11,7 @@ import torch
 from test_sampler import BY_GENERATOR, X_O, quick_fit
 
 import abi
-from abi.storage import read_parts
+from abi.files.parts import read_parts
 
 BRIEF = {
     kind: replace(
@@ -117,7 +117,7 @@ def test_files_from_a_newer_version_are_refused(
 ) -> None:
     path = tmp_path / "posterior.safetensors"
     posterior.save(path)
-    monkeypatch.setattr("abi.storage.FORMAT_VERSION", 0)
+    monkeypatch.setattr("abi.files.storage.FORMAT_VERSION", 0)
     with pytest.raises(ValueError, match="Install a newer abi-toolkit"):
         read_parts(path, "abi-posterior")
 

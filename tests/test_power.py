@@ -25,10 +25,10 @@ from validation import (
     WholeTest,
     power,
 )
-from validation.classifiers import fit_classifiers
+from validation.laboratory.rates import clopper_pearson
+from validation.laboratory.weak import weakened
 from validation.perturbations import LinearScore
-from validation.power_rates import clopper_pearson
-from validation.weak import weakened
+from validation.scores.classifiers import fit_classifiers
 
 CHEAP = {"sbc": WholeTest("sbc", {"num_samples": 50}), "hpd": WholeTest("hpd", {"num_samples": 50})}
 SMALL = Training(hidden=(32, 32), max_epochs=40, patience=10)

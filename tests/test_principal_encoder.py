@@ -14,13 +14,13 @@ from test_sampler import SMALL, X_O, quick_fit
 from torch import Tensor
 
 from abi import ABIConfig
-from abi.encoders import build_encoder
-from abi.kernel import LearnedKernel, _rank, train_kernel
-from abi.layout import PLAIN, Layout
-from abi.principal_encoder import PrincipalScores, autocorrelations, principal_axes
-from abi.run_folder import RunFolder
-from abi.storage import read_parts, write_parts
-from abi.training import TrainingLog, TrainingSettings
+from abi.encoders.choice import build_encoder
+from abi.encoders.layout import PLAIN, Layout
+from abi.encoders.principal import PrincipalScores, autocorrelations, principal_axes
+from abi.files.parts import read_parts, write_parts
+from abi.files.run_folder import RunFolder
+from abi.quantiles.kernel import LearnedKernel, _rank, train_kernel
+from abi.training.loop import TrainingLog, TrainingSettings
 from simulators import Cosine, sample_joint
 from simulators.random import torch_generator
 

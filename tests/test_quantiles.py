@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from abi.config import ABIConfig
-from abi.encoders import encode
-from abi.item_encoders import InputScaling
-from abi.kernel import train_kernel
-from abi.layout import PLAIN, Layout
-from abi.quantiles import QuantileNetwork, huber_quantile_loss
-from abi.training import TrainingSettings, train
+from abi.encoders.choice import encode
+from abi.encoders.item import InputScaling
+from abi.encoders.layout import PLAIN, Layout
+from abi.quantiles.kernel import train_kernel
+from abi.quantiles.network import QuantileNetwork, huber_quantile_loss
+from abi.training.loop import TrainingSettings, train
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng, torch_generator
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulators.records import read_record, record_path, write_record
+from simulators.files.records import read_record, record_path, write_record
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
-from abi import regions as module
 from abi.generators.flow import FlowModel, FlowSettings
 from abi.generators.flow_training import fit_flow
 from abi.generators.mixture import fit_mixture
-from abi.regions import Region, high_density_region, inside_all, sample_inside
-from abi.support import Support
-from abi.training import TrainingSettings
+from abi.generators.support import Support
+from abi.rounds import regions as module
+from abi.rounds.regions import Region, high_density_region, inside_all, sample_inside
+from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
 
 BOX = Independent(Uniform(-4 * torch.ones(2), 4 * torch.ones(2)), 1)

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from abi.rejection import acceptance_tolerance, approximate_rejection
+from abi.rounds.rejection import acceptance_tolerance, approximate_rejection
 from simulators import GaussianLinear, simulate
 from simulators.random import child_seed, torch_generator
 

@@ -21,11 +21,11 @@ from typer.testing import CliRunner
 
 import abi
 from abi.cli.app import app
-from abi.cli.report.fit_page import fit_verdict, prepare
-from abi.cli.report.replay import NUM_FITS, fit_code, validation_code
-from abi.cli.report.sources import FitRecord, Wanted, read_fit
-from abi.support import Support
-from abi.training import TrainingLog
+from abi.generators.support import Support
+from abi.report.fit_page import fit_verdict, prepare
+from abi.report.sections.replay import NUM_FITS, fit_code, validation_code
+from abi.report.sources import FitRecord, Wanted, read_fit
+from abi.training.loop import TrainingLog
 from simulators import GaussianLinear, sample_joint, sample_prior
 from simulators.random import isolated_rng
 from validation import Report, load_report, validate
@@ -132,7 +132,7 @@ def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
 
 
 def page_for(record: FitRecord, num_predictive: int = 0) -> str:
-    from abi.cli.report.assemble import page_of
+    from abi.report.assemble import page_of
 
     return render(page_of([prepare(record, num_predictive, 0, "fit1")], [], None, ()))
 
@@ -256,7 +256,7 @@ def test_a_simulator_that_cannot_be_imported_costs_one_line(
 
 
 def test_a_folder_cannot_make_a_report_call_what_it_likes(run_dir: Path, tmp_path: Path) -> None:
-    from abi.origin import from_origin
+    from abi.files.origin import from_origin
 
     target = tmp_path / "made"
     origin = {"path": "os:mkdir", "arguments": {"path": str(target)}}
@@ -266,7 +266,7 @@ def test_a_folder_cannot_make_a_report_call_what_it_likes(run_dir: Path, tmp_pat
 
 
 def test_a_slow_simulator_is_not_run_unasked() -> None:
-    from abi.cli.report.predictive_section import predict
+    from abi.report.sections.predictive import predict
 
     record = replace(stub(2), simulator=lambda theta: theta.repeat(1, 2)[:, :3])
     slow = tuple(replace(r, seconds=3_000.0) for r in record.posterior.rounds)
@@ -319,7 +319,7 @@ def test_a_program_gets_verdict_and_contents_as_json(run_dir: Path, tmp_path: Pa
 
 
 def test_a_failed_simulation_is_not_called_a_bias_where_none_is_retried() -> None:
-    from abi.cli.report.fit_page import fit_evidence
+    from abi.report.fit_page import fit_evidence
 
     record = stub(2)
     log = TrainingLog(1, 0.0, 0.0)
@@ -374,7 +374,7 @@ def test_a_saved_report_makes_the_same_page_as_the_report(report: Report, tmp_pa
 
 def test_not_rejected_is_not_called_right(streams: None, tmp_path: Path) -> None:
     from validation.page.validation_page import verdict_of
-    from validation.report_file import report_data
+    from validation.report import report_data
 
     verdict = verdict_of(report_data(checked(exact, ["sbc", "tarp"], 200)))
     assert verdict.tone == "untested"
@@ -472,7 +472,7 @@ def test_colours_can_be_read_and_told_apart() -> None:
 def test_densities_hold_all_mass_and_fold_it_at_the_ends() -> None:
     from scipy.stats import norm
 
-    from abi.cli.report.density import curve, levels_of_mass, surface
+    from abi.report.sections.density import curve, levels_of_mass, surface
 
     random = np.random.default_rng(0)
     draws = random.normal(size=20_000)
@@ -492,7 +492,7 @@ def test_densities_hold_all_mass_and_fold_it_at_the_ends() -> None:
 
 @pytest.mark.parametrize("num_ranks", [50, 400])
 def test_the_whole_rank_curve_stays_in_its_band_as_often_as_it_says(num_ranks: int) -> None:
-    from validation.bands import binomial_band
+    from validation.scores.bands import binomial_band
 
     grid, low, high = binomial_band(num_ranks, 0.1)
     ranks = np.random.default_rng(1).uniform(size=(2_000, num_ranks))
@@ -507,7 +507,7 @@ def test_the_whole_rank_curve_stays_in_its_band_as_often_as_it_says(num_ranks: i
 
 
 def test_rank_curves_are_those_of_the_ranks(report: Report) -> None:
-    from validation.evidence import evidence_of
+    from validation.results.evidence import evidence_of
 
     result = report.results[0]
     found = evidence_of(result, report.x)["ranks"]

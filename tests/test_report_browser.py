@@ -12,8 +12,8 @@ from test_power_map import MAP
 from test_report import page_for, report, sharp, stub  # noqa: F401 (report is a fixture)
 
 import validation
-from abi.cli.report.assemble import page_of
-from abi.cli.report.fit_page import prepare
+from abi.report.assemble import page_of
+from abi.report.fit_page import prepare
 from validation.page import render
 
 pytest.importorskip("matplotlib")
@@ -50,7 +50,7 @@ def start(profile: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -> dict[str, Path]:  # noqa: F811
-    from validation.report_file import report_data
+    from validation.report import report_data
 
     folder = tmp_path_factory.mktemp("pages")
     fit = prepare(stub(3), 0, 0, "fit1")

@@ -12,14 +12,15 @@ import torch
 from test_cli_endings import invoke
 
 from abi import baselines, metrics
+from abi.cli import reproduce as command
 from abi.cli.app import main
-from abi.cli.reproduce import command, experiment, methods
-from abi.cli.reproduce.cells import Cell, CellFolder
-from abi.cli.reproduce.intractable import CountedPopulations
-from abi.cli.reproduce.methods import Method
-from abi.cli.reproduce.reproductions import NAMES, reproduction
-from abi.cli.reproduce.study import FLOOR, planned
-from abi.cli.reproduce.tables import mean
+from abi.studies.reproduce import experiment, methods
+from abi.studies.reproduce.cells import Cell, CellFolder
+from abi.studies.reproduce.intractable import CountedPopulations
+from abi.studies.reproduce.methods import Method
+from abi.studies.reproduce.reproductions import NAMES, reproduction
+from abi.studies.reproduce.study import FLOOR, planned
+from abi.studies.reproduce.tables import mean
 from simulators import sample_prior
 from simulators.random import isolated_rng
 
@@ -206,7 +207,7 @@ def test_thirty_paths_at_the_truth_are_drawn_of_series_whose_truth_is_known(fold
 
 def test_abi_is_drawn_beside_the_adversarial_network_from_close_by(folder: Path) -> None:
     """Figures 2 and 7, where the exact posterior is known."""
-    from abi.cli.reproduce.drawing import draw_all
+    from abi.studies.reproduce.pictures.drawing import draw_all
 
     task = reproduction("gaussian").task
     study = experiment.Experiment(reproduction("gaussian"), CellFolder(folder, {}), 60)
@@ -221,7 +222,7 @@ def test_abi_is_drawn_beside_the_adversarial_network_from_close_by(folder: Path)
 
 
 def test_a_tolerance_is_drawn_only_of_methods_that_cut_by_it() -> None:
-    from abi.cli.reproduce.rounds_picture import _told
+    from abi.studies.reproduce.pictures.rounds import _told
 
     def cell(accepted: int) -> tuple[Cell, dict[str, Any]]:
         records = [{"tolerance": 1.0 / t, "accepted": accepted, "pairs": 10} for t in (1, 2)]
@@ -308,7 +309,7 @@ def test_the_prior_of_counted_populations_is_a_sampler_whose_posterior_is_exact(
 
 
 def test_scores_without_an_exact_posterior_know_what_they_should(folder: Path) -> None:
-    from abi.cli.reproduce.scores import against_truth
+    from abi.studies.reproduce.scores import against_truth
 
     generator = torch.Generator().manual_seed(0)
     samples = torch.randn(4_000, 2, generator=generator)

@@ -24,10 +24,10 @@ from torch import Tensor
 
 import simulators
 from simulators import simulate
-from simulators.batches import Batch, BatchResult
 from simulators.custom import FunctionSimulator
-from simulators.cuts import Pace, cut_by_rows, cut_by_time
-from simulators.engines import Engine, open_engine
+from simulators.running.batches import Batch, BatchResult
+from simulators.running.cuts import Pace, cut_by_rows, cut_by_time
+from simulators.running.engines import Engine, open_engine
 
 ONE_ROW = FunctionSimulator(faulty.one_row, batched=False)
 KINDS = {"one row": ONE_ROW, "many rows": faulty.many_rows, "seeded": faulty.Seeded()}

@@ -18,16 +18,9 @@ import abi
 from abi.generators.flow import FlowSettings
 from abi.generators.potnet import POTNetSettings
 from abi.generators.wgan import WGANSettings
-from abi.problem import Plan
-from abi.training import TrainingSettings
-from simulators import (
-    MG1,
-    GaussianLinear,
-    Simulations,
-    from_function,
-    sample_prior,
-    simulate,
-)
+from abi.rounds.problem import Plan
+from abi.training.loop import TrainingSettings
+from simulators import MG1, GaussianLinear, Simulations, from_function, sample_prior, simulate
 
 QUICK = TrainingSettings(max_epochs=15)
 SMALL = abi.ABIConfig(

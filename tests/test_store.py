@@ -18,9 +18,9 @@ from faulty_simulators import HARMLESS
 from test_runner import KINDS, start_script, submission, wait_until
 
 from simulators import forget_failures, load_store, simulate
-from simulators.batches import BatchResult, lost
 from simulators.custom import FunctionSimulator
-from simulators.store_writer import open_store, write_gap
+from simulators.running.batches import BatchResult, lost
+from simulators.store.writer import open_store, write_gap
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -224,7 +224,7 @@ def test_a_full_disk_stops_the_run_and_says_so(
 def test_several_threads_may_wait_for_a_slow_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simulators.store_writer._MAX_WAITING_BYTES", 1_000)
+    monkeypatch.setattr("simulators.store.writer._MAX_WAITING_BYTES", 1_000)
     theta = np.zeros((64, 1), np.float32)
     with open_store(tmp_path, theta, 0) as store:
 
@@ -275,6 +275,6 @@ def test_the_command_line_writes_a_store_and_goes_on_with_it(tmp_path: Path) -> 
 
 
 def lost_rows(num_rows: int) -> BatchResult:
-    from simulators.batches import Batch
+    from simulators.running.batches import Batch
 
     return lost(Batch(0, np.zeros((num_rows, 2), np.float32), 0), "never came")

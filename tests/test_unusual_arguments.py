@@ -15,7 +15,7 @@ from torch.distributions import Independent, Uniform
 
 import simulators
 from abi import metrics, msw_distance
-from abi.distance import draw_directions
+from abi.quantiles.distance import draw_directions
 from simulators.base import FunctionPrior, as_sampler, check_names
 from simulators.random import torch_generator
 

@@ -17,13 +17,13 @@ from test_report import Outline, stub
 
 import validation
 from abi.cli.posterior_table import mean_and_sd
-from abi.cli.report.assemble import page_of
-from abi.cli.report.fit_page import Fit, prepare
-from abi.cli.report.posterior_section import marginals_of, summary_table
-from abi.cli.report.predictive_section import predict
-from abi.cli.report.sources import Wanted, read_fit
-from abi.plotting import legend_below, plot_marginals
-from abi.problem import Plan
+from abi.report.assemble import page_of
+from abi.report.fit_page import Fit, prepare
+from abi.report.plotting import legend_below, plot_marginals
+from abi.report.sections.posterior import marginals_of, summary_table
+from abi.report.sections.predictive import predict
+from abi.report.sources import Wanted, read_fit
+from abi.rounds.problem import Plan
 from simulators.random import isolated_rng
 from validation.page import Written, render
 from validation.page.joint_verdict import verdict_over

@@ -19,10 +19,10 @@ import validation
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng, torch_generator
 from validation import ColtTraining, as_posterior
+from validation.laboratory.trials import WholeTest, described
 from validation.perturbations import nptbench, tree
-from validation.report_file import load_report
-from validation.trials import WholeTest, described
-from validation.uniformity import permutation_p
+from validation.results.report_file import load_report
+from validation.scores.uniformity import permutation_p
 
 TASK = GaussianLinear(2, 1.0, 1.0)  # theta given x is N(x / 2, 1/2)
 SPREAD = 0.5**0.5

@@ -25,9 +25,9 @@ from torch.distributions import (
 
 import abi
 from abi import baselines
-from abi.encoders import build_encoder
+from abi.encoders.choice import build_encoder
 from abi.generators.flow import random_shares
-from abi.support import Support
+from abi.generators.support import Support
 from simulators import MG1, GaussianLinear, from_function, sample_joint, sample_prior, simulate
 from simulators.random import child_seed, isolated_rng
 

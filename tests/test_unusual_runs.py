@@ -28,10 +28,10 @@ from simulators import (
     sample_prior,
     simulate,
 )
-from simulators.batches import BatchResult
 from simulators.random import child_seed
 from simulators.runner import _Judge
-from simulators.store import identify
+from simulators.running.batches import BatchResult
+from simulators.store.folder import identify
 
 PRIOR = Independent(Uniform(torch.zeros(1), torch.ones(1)), 1)
 THETA = torch.arange(1_000.0)[:, None]

@@ -20,13 +20,13 @@ from abi.cli import doctor
 from abi.generators.flow import FlowSettings
 from abi.generators.potnet import POTNetSettings
 from abi.generators.wgan import WGANSettings
-from abi.training import TrainingSettings
+from abi.training.loop import TrainingSettings
 from simulators import GaussianLinear, sample_joint
 from simulators.random import as_count
 from validation import ColtTraining, Training
-from validation.perturbations.edm import DiffusionTraining
+from validation.laboratory.trained_tests import ScoreTest, TrainedColt
+from validation.perturbations.diffusion.edm import DiffusionTraining
 from validation.perturbations.sphere_law import FlowTraining
-from validation.trained_tests import ScoreTest, TrainedColt
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 NETWORKS = (Training, ColtTraining, TrainingSettings, FlowSettings, POTNetSettings, WGANSettings,

@@ -14,24 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal
 
-from abi.cli.benchmark.experiment import Experiment, Part
-from abi.cli.benchmark.results import markdown, summary
+from abi.studies.benchmark.experiment import Experiment, Part
+from abi.studies.benchmark.results import markdown, summary
 from simulators.random import isolated_rng, torch_generator
-from validation import (
-    PowerStudy,
-    Training,
-    ValidationResult,
-    WholeTest,
-    power,
-    sbc,
-)
-from validation.perturbations import (
-    find_failure,
-    image_corruption,
-    nptbench,
-)
+from validation import PowerStudy, Training, ValidationResult, WholeTest, power, sbc
+from validation.laboratory.cells import PowerCell
+from validation.perturbations import find_failure, image_corruption, nptbench
 from validation.perturbations.described import described
-from validation.power_cells import PowerCell
 
 SMALL = {"strengths": [0.0], "num_pairs": 5, "repetitions": 2}
 
@@ -132,7 +121,7 @@ def test_the_same_settings_have_the_same_words() -> None:
 
 def test_plain_settings_keep_their_words() -> None:
     """Cells that users have kept are found by them."""
-    assert described(sbc) == "validation.ranks.sbc"
+    assert described(sbc) == "validation.methods.ranks.sbc"
     assert described(functools.partial(max, 1, "b", key=len)) == (
         "builtins.max with (1, 'b') and {key: builtins.len}"
     )

@@ -30,10 +30,10 @@ import abi
 from abi import baselines
 from abi.baselines.data_distance import DataDistance
 from abi.config import WGANSettings
-from abi.encoders import FIXED, build_encoder
-from abi.layout import Layout
-from abi.support import Support, has_density, prior_log_prob
-from abi.training import TrainingSettings, train
+from abi.encoders.choice import FIXED, build_encoder
+from abi.encoders.layout import Layout
+from abi.generators.support import Support, has_density, prior_log_prob
+from abi.training.loop import TrainingSettings, train
 from simulators import GaussianLinear, from_function, sample_joint
 from simulators.random import isolated_rng, torch_generator
 
@@ -105,7 +105,7 @@ def test_a_network_that_learned_nothing_is_not_taken_for_one() -> None:
         seed=0,
     )
     with pytest.raises(ValueError, match="the flow found no finite loss"):
-        abi.training.check_trained(log, "the flow")
+        abi.training.loop.check_trained(log, "the flow")
 
 
 def test_a_density_is_zero_where_torch_would_refuse_to_say() -> None:

@@ -18,9 +18,9 @@ from validation import (
     conformal_multiple,
     discriminative_calibration,
 )
-from validation.classifiers import fit_classifiers
-from validation.two_sample import swapped_labels
-from validation.uniformity import ks_uniform
+from validation.methods.two_sample import swapped_labels
+from validation.scores.classifiers import fit_classifiers
+from validation.scores.uniformity import ks_uniform
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=8, learning_rate=1e-2, batch_size=50)

@@ -26,13 +26,13 @@ from validation import (
     score_rank,
     validate,
 )
-from validation.ball_ranks import soft_ranks
-from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
-from validation.draws import JointDraws
-from validation.frames import frame_of
-from validation.localization import framed_draws
+from validation.methods.localization import framed_draws
+from validation.methods.score_ranks import _in_frame
 from validation.perturbations import nptbench
-from validation.score_ranks import _in_frame
+from validation.posteriors.draws import JointDraws
+from validation.scores.ball_ranks import soft_ranks
+from validation.scores.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from validation.scores.frames import frame_of
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 SD = 0.5**0.5

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from simulators import GaussianLinear, sample_joint
 from validation import ColtTraining, Training, c2st, colt, fit_lc2st, score_rank
-from validation.ball_ranks import BallNetworks, fit_ball_networks, soft_ranks
-from validation.classifiers import _score, fit_classifiers
-from validation.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
-from validation.stacked import Adam, Backpropagation, initial_weights
+from validation.scores.ball_ranks import BallNetworks, fit_ball_networks, soft_ranks
+from validation.scores.classifiers import _score, fit_classifiers
+from validation.scores.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
+from validation.scores.stacked import Adam, Backpropagation, initial_weights
 
 DEVICES = [
     "cpu",

@@ -11,17 +11,11 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from simulators import GaussianLinear, sample_joint
-from validation import (
-    Training,
-    as_posterior,
-    base_space,
-    fit_flow_null,
-    fit_lc2st,
-    lc2st,
-    local_classifier,
-)
-from validation.classifiers import fit_classifiers
-from validation.posteriors import BatchedPosterior
+from validation import Training, as_posterior, fit_flow_null, fit_lc2st, lc2st
+from validation.methods.local import base_space
+from validation.methods.local import classifier as local_classifier
+from validation.posteriors.protocol import BatchedPosterior
+from validation.scores.classifiers import fit_classifiers
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=8, learning_rate=1e-2, batch_size=50)

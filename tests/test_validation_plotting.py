@@ -68,7 +68,7 @@ def test_a_rank_curve_outside_its_band_is_a_rejection(
 def test_pp_plot_pair_plot_and_localization_are_drawn(
     joint: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
-    from validation.plotting import plot_localization, plot_pairs
+    from validation.results.plotting import plot_localization, plot_pairs
 
     result = fit_lc2st(exact, *joint, num_nulls=5, training=QUICK).test(
         torch.zeros(2), num_samples=50

@@ -14,7 +14,7 @@ from torch.distributions import Normal
 from simulators import GaussianLinear, sample_joint
 from simulators.random import child_seed, torch_generator
 from validation import ValidationResult, hpd, sbc, tarp
-from validation.uniformity import holm, ks_uniform, permutation_p, randomised_ranks
+from validation.scores.uniformity import holm, ks_uniform, permutation_p, randomised_ranks
 
 TASK = GaussianLinear(2, 1.0, 1.0)
 METHODS = {"sbc": sbc, "tarp": tarp, "hpd": hpd}

@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from simulators.streams import next_word, row_normals, row_uniforms, seed_stream
-from simulators.ziggurat import draw_exponential, draw_normal, draw_word, open_stream
+from simulators.streams.xoshiro import next_word, row_normals, row_uniforms, seed_stream
+from simulators.streams.ziggurat import draw_exponential, draw_normal, draw_word, open_stream
 
 NUM = 2_000_000
 

@@ -14,31 +14,32 @@ posteriors that are wrong by a known amount.
 ('sbc', 'hpd')
 """
 
-from .ball_ranks import ColtTraining
-from .base_space import FlowNull, fit_flow_null
-from .classifiers import Training
-from .conformal import conformal_c2st, conformal_multiple
-from .coverage import tarp
-from .density_ranks import hpd
-from .discriminative import discriminative_calibration
-from .local_call import lc2st
-from .local_classifier import LC2ST, fit_lc2st
-from .local_coverage import local_hpd
-from .localization import Localization, colt, colt_identity, localize
-from .methods import METHODS, NOTES
-from .posteriors import Posterior
-from .power_rates import PowerRate, PowerStudy
-from .power_study import power
-from .ranks import sbc
-from .recognise import as_posterior
+from .laboratory.rates import PowerRate, PowerStudy
+from .laboratory.study import power
+from .laboratory.trained_tests import FixedScore, RatioScore, ScoreTest, TrainedColt, TrainedScore
+from .laboratory.trials import WholeTest
+from .methods.conformal import conformal_c2st, conformal_multiple
+from .methods.coverage import tarp
+from .methods.density_ranks import hpd
+from .methods.discriminative import discriminative_calibration
+from .methods.local.base_space import FlowNull, fit_flow_null
+from .methods.local.call import lc2st
+from .methods.local.classifier import LC2ST, fit_lc2st
+from .methods.local.coverage import local_hpd
+from .methods.localization import colt, colt_identity, localize
+from .methods.ranks import sbc
+from .methods.registry import METHODS, NOTES
+from .methods.score_ranks import score_rank
+from .methods.two_sample import c2st
+from .posteriors.protocol import Posterior
+from .posteriors.recognise import as_posterior
+from .posteriors.stored_samples import PerObservation
 from .report import Report, validate
-from .report_file import load_report
-from .result import ValidationResult
-from .score_ranks import score_rank
-from .stored_samples import PerObservation
-from .trained_tests import FixedScore, RatioScore, ScoreTest, TrainedColt, TrainedScore
-from .trials import WholeTest
-from .two_sample import c2st
+from .results.localized import Localization
+from .results.report_file import load_report
+from .results.result import ValidationResult
+from .scores.ball_ranks import ColtTraining
+from .scores.classifiers import Training
 
 __all__ = [
     "LC2ST",

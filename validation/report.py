@@ -11,19 +11,25 @@ from typing import Any
 from torch import Tensor
 
 from simulators.arguments import FRACTION
+from simulators.files.versions import installed_versions
 
-from .draws import check_counts, checked_observations, checked_pairs, drawn
-from .frames import num_frame_draws
-from .methods import METHODS, NOTES
-from .posteriors import as_matrix, progress_bar
-from .recognise import as_posterior
-from .result import ValidationResult
+from .methods.registry import METHODS, NOTES
+from .posteriors.draws import check_counts, checked_observations, checked_pairs, drawn
+from .posteriors.protocol import as_matrix, progress_bar
+from .posteriors.recognise import as_posterior
+from .posteriors.stored_samples import StoredSamples
+from .results.evidence import evidence_of
+from .results.report_file import FORMAT, FORMAT_VERSION, write_report
+from .results.result import ValidationResult
+from .scores.frames import num_frame_draws
+from .scores.uniformity import holm
 from .seeds import part_seed
-from .stored_samples import StoredSamples
-from .uniformity import holm
 
 _LOCAL = ("lc2st", "local_hpd")
 """The tests that answer at an x_o; the others are about all x, whatever x_o they could take."""
+
+
+_PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +103,11 @@ class Report:
         Raises:
             ValueError: if the suffix is another.
         """
-        from .report_file import save_report
-
-        save_report(self, Path(path), parameter_names)
+        write_report(report_data(self, parameter_names), Path(path))
 
     def save_plots(self, folder: str | Path) -> list[Path]:
         """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
-        from .plotting import save_local_plots, save_plot
+        from .results.plotting import save_local_plots, save_plot
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -250,3 +254,27 @@ def _keywords(
     if x_o is not None and name in _LOCAL:
         keywords["x_o"] = x_o
     return keywords
+
+
+def report_data(report: Report, parameter_names: Sequence[str] | None = None) -> dict[str, Any]:
+    """The report with what each test looked at, in JSON's types.
+
+    Raises:
+        ValueError: if the names are not one a parameter.
+    """
+    width = report.asked.get("theta_dim")
+    if parameter_names is not None and width is not None and len(parameter_names) != width:
+        raise ValueError(
+            f"`parameter_names` must name the {width} parameters; got {len(parameter_names)} names."
+        )
+    data = report.to_dict()
+    for row, result in zip(data["results"], report.results, strict=True):
+        row["evidence"] = evidence_of(result, report.x)
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        **data,
+        "asked": dict(report.asked),
+        "parameter_names": None if parameter_names is None else list(parameter_names),
+        "versions": installed_versions(*_PACKAGES),
+    }

@@ -1,11 +1,11 @@
 """A conditional Wasserstein GAN with gradient penalty: a network of noise and x that draws theta.
 
 Trained on pairs of prior and simulator as :mod:`abi.generators.wgan` tells, theta on the real line
-(:mod:`abi.support`) in the prior's standard deviations, x through its encoder beside the noise and
-beside what the critic judges. A tenth of the pairs is held out, and the weights are kept that give
-these the best energy score: the critic's loss says nothing about the quality of the draws, and
-adversarial training does not end where it is best. How long to train differs by model: 1,500 steps
-are doubled while the held-out score gains by it, to 12,000 at most.
+(:mod:`abi.generators.support`) in the prior's standard deviations, x through its encoder beside the
+noise and beside what the critic judges. A tenth of the pairs is held out, and the weights are kept
+that give these the best energy score: the critic's loss says nothing about the quality of the
+draws, and adversarial training does not end where it is best. How long to train differs by model:
+1,500 steps are doubled while the held-out score gains by it, to 12,000 at most.
 
 Source: Gulrajani et al. (2017); as a posterior, Wang & Rockova (2022), "Adversarial Bayesian
 simulation".
@@ -27,9 +27,9 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 
 from ..generators.pushforward import Conditioned, noise_dim, standardised
 from ..generators.wgan import WGANSettings, train_wgan
-from ..problem import Problem, pose
-from ..torch_settings import usual_torch
-from ..training import TrainingLog
+from ..rounds.problem import Problem, pose
+from ..training.loop import TrainingLog
+from ..training.torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .inputs import Inputs, features, num_features
 from .reals import draw_inside
@@ -58,8 +58,8 @@ def wgan_gp(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of simulations, training and noise.
-        encoder: a name of :mod:`abi.encoders`, or a module x (n, p) -> features (n, k), which is
-            given x as it is; generator and critic train a copy each.
+        encoder: a name of :mod:`abi.encoders.choice`, or a module x (n, p) -> features (n, k),
+            which is given x as it is; generator and critic train a copy each.
         settings: constants of the training; when omitted the usual ones, and steps as told above.
         parameter_names: d names.
 

@@ -20,10 +20,10 @@ from simulators import Prior, sample_prior
 from simulators.arguments import FRACTION, SHARE, count, optional
 from simulators.random import as_count, child_seed
 
-from ..encoders import FIXED
-from ..layout import Layout
-from ..problem import Problem, pose
-from ..torch_settings import usual_torch
+from ..encoders.choice import FIXED
+from ..encoders.layout import Layout
+from ..rounds.problem import Problem, pose
+from ..training.torch_settings import usual_torch
 from .calls import CountedSimulator
 from .data_distance import DataDistance, View
 from .guest import guest
@@ -56,7 +56,7 @@ def rejection_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of the simulations.
-        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders`.
+        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders.choice`.
         accept_fraction: share of the draws that is kept, in (0, 1], at least 20 draws; when omitted
             as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
         parameter_names: d names.
@@ -108,7 +108,7 @@ def smc_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
-        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders`.
+        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders.choice`.
         num_particles: of a population; a hundredth of the calls when omitted.
         epsilon_decay: the next tolerance is this quantile of the population's distances.
         parameter_names: d names.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from simulators.random import as_count
 
-from ..problem import Problem, check_varies, check_width
+from ..rounds.problem import Problem, check_varies, check_width
 
 _LEAST_CALLS = 50  # a round with fewer pairs cannot hold some out
 _LEAST_PAIRS = 20

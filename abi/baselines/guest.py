@@ -17,7 +17,7 @@ import torch
 
 from simulators.random import as_count, isolated_rng
 
-from ..torch_settings import usual_torch
+from ..training.torch_settings import usual_torch
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from simulators.random import isolated_rng
 
-from ..encoders import LEARNED, build_encoder, encode, features_of
-from ..item_encoders import InputScaling
-from ..layout import Layout
+from ..encoders.choice import LEARNED, build_encoder, encode, features_of
+from ..encoders.item import InputScaling
+from ..encoders.layout import Layout
 
 Inputs = Callable[[Tensor], Tensor]
 

@@ -21,8 +21,8 @@ from simulators import Prior, sample_prior
 from simulators.arguments import choice
 from simulators.random import as_count, child_seed
 
-from ..problem import Problem, pose
-from ..torch_settings import usual_torch
+from ..rounds.problem import Problem, pose
+from ..training.torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits, training_record
 from .inputs import Inputs, with_density

@@ -21,8 +21,8 @@ from simulators import Prior, sample_prior
 from simulators.arguments import choice
 from simulators.random import child_seed
 
-from ..problem import Problem, pose
-from ..torch_settings import usual_torch
+from ..rounds.problem import Problem, pose
+from ..training.torch_settings import usual_torch
 from .calls import CountedSimulator, calls_per_round
 from .guest import NoTracker, guest, training_limits, training_record
 from .inputs import Inputs, features
@@ -59,8 +59,8 @@ def snpe(
         num_simulations: simulator calls, shared equally by the rounds.
         num_rounds: one round is amortised, more are for ``x_o`` alone.
         seed: of simulations, training and proposals.
-        encoder: a name of :mod:`abi.encoders`, or a module x (n, p) -> features (n, k), a copy of
-            which is trained along and is given x as it is.
+        encoder: a name of :mod:`abi.encoders.choice`, or a module x (n, p) -> features (n, k), a
+            copy of which is trained along and is given x as it is.
         proposal: of the second and later rounds. With 20,000 calls, at the one observation of the
             multimodal Gaussian that both were measured at, W1 less its floor was 0.15 for atomic
             (618 CPU seconds) and 0.19 for truncated (455).

@@ -1,8 +1,8 @@
 """The prior on the real line, where flows have no edges to leak over.
 
-ABI maps theta through the prior's support before it fits a flow (:mod:`abi.support`); the flows of
-the baselines get the same map. A prior with density p(theta) has, at z with theta = T(z), the
-density p(T(z)) |dT/dz|: a uniform prior becomes a standard normal.
+ABI maps theta through the prior's support before it fits a flow (:mod:`abi.generators.support`);
+the flows of the baselines get the same map. A prior with density p(theta) has, at z with theta =
+T(z), the density p(T(z)) |dT/dz|: a uniform prior becomes a standard normal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch.distributions import Distribution, constraints
 
 from simulators import Prior
 
-from ..problem import Problem
-from ..support import Support, allowed, has_density, prior_log_prob
+from ..generators.support import Support, allowed, has_density, prior_log_prob
+from ..rounds.problem import Problem
 
 _MAX_TRIES = 200
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from simulators.random import child_seed, torch_generator
 
 from ..posterior import DRAWS_KEY, as_shape
-from ..torch_settings import usual_torch
+from ..training.torch_settings import usual_torch
 
 Draw = Callable[[Tensor, int, int], Tensor]
 

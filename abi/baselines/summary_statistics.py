@@ -25,13 +25,13 @@ from simulators import Prior, sample_prior
 from simulators.arguments import SHARE, optional
 from simulators.random import as_count, child_seed, torch_generator
 
-from ..encoders import features_of
+from ..encoders.choice import features_of
+from ..encoders.layout import Layout
 from ..generators.base import units
 from ..generators.pushforward import Conditioned
-from ..layout import Layout
-from ..problem import pose
-from ..torch_settings import usual_torch
-from ..training import TrainingLog, TrainingSettings, train
+from ..rounds.problem import pose
+from ..training.loop import TrainingLog, TrainingSettings, train
+from ..training.torch_settings import usual_torch
 from .calls import CountedSimulator
 from .inputs import features, num_features
 from .nearest import Nearest
@@ -61,8 +61,8 @@ def abc_ss(
         x_o: the observation, (p,).
         num_simulations: simulator calls, half of which train the summaries.
         seed: of simulations and training.
-        encoder: a name of :mod:`abi.encoders`, or a module x (n, p) -> features (n, k), a copy of
-            which is trained along and is given x as it is.
+        encoder: a name of :mod:`abi.encoders.choice`, or a module x (n, p) -> features (n, k), a
+            copy of which is trained along and is given x as it is.
         accept_fraction: share of the other half that is kept, in (0, 1], at least 20 draws; when
             omitted as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
         parameter_names: d names.

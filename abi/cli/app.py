@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .benchmark.command import benchmark_command
+from .benchmark import benchmark_command
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
-from .report.command import report_command
-from .reproduce.command import reproduce_command
+from .report import report_command
+from .reproduce import reproduce_command
 from .simulate import simulate_command
 from .validate import validate_command
 

@@ -12,17 +12,17 @@ import typer
 from torch import Tensor
 
 from simulators import Simulations, load_store, sample_prior
-from simulators.engines import check_workers
+from simulators.running.engines import check_workers
 
 from ..config import ABIConfig
-from ..origin import load_object, origin_of
-from ..plotting import plot_marginals
+from ..files.origin import load_object, origin_of
+from ..files.run_folder import Given, RunFolder
 from ..posterior import ABIPosterior
-from ..problem import Plan, Problem, default_rounds, pose
-from ..round_steps import Work
-from ..run_folder import Given, RunFolder
+from ..report.plotting import plot_marginals
+from ..report.summary import summarise, write_rounds, write_samples
+from ..rounds.problem import Plan, Problem, default_rounds, pose
+from ..rounds.steps import Work
 from ..sampler import placed, run
-from ..summary import summarise, write_rounds, write_samples
 from .ending import Json, can_draw, print_json, resumable
 from .loading import load_array, load_instance
 from .posterior_table import print_table
@@ -102,7 +102,14 @@ def fit_command(
     state = folder.last_state(plan, problem.x_o, None)
     done = named | {"rounds": plan.num_rounds, "num_simulations": plan.num_simulations}
     with resumable("--resume"):
-        posterior = run(Work(problem, plan, None, folder, given), state, workers, timeout, progress)
+        posterior = run(
+            Work(problem, plan, None, folder.simulations, given),
+            folder,
+            state,
+            workers,
+            timeout,
+            progress,
+        )
         samples = posterior.sample((num_samples,), seed=posterior.seed)
         _write(folder.path, posterior, samples)
         exact = _try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)

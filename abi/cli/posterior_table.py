@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from ..posterior import ABIPosterior
-from ..summary import describe
+from ..report.summary import describe
 
 
 def print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..config import ABIConfig
-from ..problem import Plan
+from ..rounds.problem import Plan
 
 
 def check_origin(began: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..problem import as_prior
+from ..rounds.problem import as_prior
 from .ending import Json, print_json, resumable
 from .loading import load_instance
 
@@ -79,7 +79,7 @@ def _check_begun(out: Path, num_simulations: int, noise_seed: int) -> None:
     """Refuse, in the words of the options, what is not what the store was begun with."""
     if not (out / "manifest.json").is_file():
         return
-    from simulators.store import read_manifest
+    from simulators.store.folder import read_manifest
 
     begun = read_manifest(out)
     if begun.num_rows != num_simulations:

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from simulators.arguments import count, layers, settle
 from simulators.random import isolated_rng, torch_generator
 
-from ..support import Support
-from ..torch_settings import unvalidated
+from ..training.torch_settings import unvalidated
 from .base import GeneratorState
+from .support import Support
 
 _DRAWS = 32  # at the x of each theta held out
 _ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row

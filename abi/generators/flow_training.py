@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, torch_generator
 
-from ..encoders import features_of, prepared
-from ..support import Support
-from ..training import TrainingLog, TrainingSettings, check_trained, train
+from ..encoders.choice import features_of, prepared
+from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .base import Progress, units
 from .flow import FlowModel, FlowSettings, HeldOut, build_flow
+from .support import Support
 
 _MOST_FLOWS = 2  # times those asked for, where few passes leave the time
 _HELD = 500  # rows held out that are looked at

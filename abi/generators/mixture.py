@@ -18,9 +18,9 @@ from torch.distributions import Categorical, MixtureSameFamily, MultivariateNorm
 
 from simulators.random import child_seed, isolated_rng
 
-from ..support import Support
-from ..torch_settings import unvalidated
+from ..training.torch_settings import unvalidated
 from .base import GeneratorState, units
+from .support import Support
 
 _MAX_SEED = (1 << 32) - 1  # scikit-learn's limit
 

@@ -2,9 +2,9 @@
 
     u = G(n),   n ~ N(0, I_k),   theta = S(m + s u),
 
-with S the map from the real line to the prior's support (:mod:`abi.support`), m and s the mean and
-standard deviation of the theta it was fitted to, there. What G was trained by is another matter:
-:mod:`.potnet` and :mod:`.wgan` both leave such a network.
+with S the map from the real line to the prior's support (:mod:`abi.generators.support`), m and s
+the mean and standard deviation of the theta it was fitted to, there. What G was trained by is
+another matter: :mod:`.potnet` and :mod:`.wgan` both leave such a network.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from simulators.random import isolated_rng, torch_generator
 
-from ..quantiles import relu_network
-from ..support import Support
+from ..training.relu import relu_network
 from .base import GeneratorState, units
+from .support import Support
 
 NOISE_PER_PARAMETER = 2  # as many as theta would do; more let separate modes part sooner
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
 
-from ..distance import msw_distance
+from ..quantiles.distance import msw_distance
 from .classifier import c2st
 from .half_samples import half_sample_reach
 from .inputs import as_pair

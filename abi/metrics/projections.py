@@ -1,13 +1,13 @@
 """Sliced and marginal Wasserstein distances, the two terms of ABI's own MSW distance.
 
-Source: Lu & Wong (2025), eqs. (2.2)-(2.4); :mod:`abi.distance` has the derivation.
+Source: Lu & Wong (2025), eqs. (2.2)-(2.4); :mod:`abi.quantiles.distance` has the derivation.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from ..distance import msw_distance
+from ..quantiles.distance import msw_distance
 from .inputs import as_pair
 
 _SLICES = 200

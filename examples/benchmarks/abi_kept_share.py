@@ -24,15 +24,15 @@ from measure import MACHINE, versions
 from torch import Tensor
 
 import abi
-from abi.encoders import features_of
+from abi.encoders.choice import features_of
+from abi.files.run_folder import RunFolder
+from abi.files.storage import load_state
 from abi.generators.flow import FlowModel
 from abi.generators.flow_training import Conditioning, fit_flow
-from abi.kernel import LearnedKernel
-from abi.problem import Problem, pose
-from abi.regions import sample_inside
-from abi.rounds import RoundState
-from abi.run_folder import RunFolder
-from abi.storage import load_state
+from abi.quantiles.kernel import LearnedKernel
+from abi.rounds.problem import Problem, pose
+from abi.rounds.record import RoundState
+from abi.rounds.regions import sample_inside
 from simulators import MG1, Cosine, MultimodalGaussian, sample_prior
 from simulators.random import child_seed
 

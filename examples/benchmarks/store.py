@@ -22,8 +22,8 @@ import numpy as np
 import torch
 
 import simulators
-from simulators.batches import BatchResult
-from simulators.store_writer import open_store
+from simulators.running.batches import BatchResult
+from simulators.store.writer import open_store
 
 SEED = 20261
 NUM_ROWS, THETA_DIM, X_DIM = 100_000, 4, 202

@@ -34,13 +34,13 @@ import abi
 from abi import baselines
 from abi.baselines.data_distance import View
 from abi.baselines.inputs import encoder_for
-from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
-from abi.cli.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound
-from abi.cli.reproduce.scores import distances, extreme_moments
-from abi.cli.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.config import Generator
 from abi.generators.wgan import WGANSettings
+from abi.studies.reproduce.cells import Cell
+from abi.studies.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
+from abi.studies.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound
+from abi.studies.reproduce.scores import distances, extreme_moments
+from abi.studies.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
 from simulators.random import torch_generator
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 import abi
-from abi.cli.reproduce.cells import Cell
-from abi.cli.reproduce.tables import Floors, average, mean, ranked, row, score_table
+from abi.studies.reproduce.cells import Cell
+from abi.studies.reproduce.tables import Floors, average, mean, ranked, row, score_table
 
 MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}

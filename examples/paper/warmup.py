@@ -26,13 +26,13 @@ import torch
 from scipy.stats import norm
 
 import abi
-from abi.cli.reproduce.methods import warmup_config
-from abi.cli.reproduce.reproductions import WARMUP_PROPOSALS as PROPOSALS
-from abi.cli.reproduce.reproductions import WARMUP_RETRIES as RETRIES
-from abi.cli.reproduce.reproductions import WARMUP_TOLERANCES as TOLERANCES
+from abi.files.storage import load_state
 from abi.generators.mixture import MixtureModel
-from abi.kernel import FixedKernel
-from abi.storage import load_state
+from abi.quantiles.kernel import FixedKernel
+from abi.studies.reproduce.methods import warmup_config
+from abi.studies.reproduce.reproductions import WARMUP_PROPOSALS as PROPOSALS
+from abi.studies.reproduce.reproductions import WARMUP_RETRIES as RETRIES
+from abi.studies.reproduce.reproductions import WARMUP_TOLERANCES as TOLERANCES
 from simulators import GaussianLinear
 
 FEW_RETRIES = 20_000

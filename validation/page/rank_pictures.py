@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bands import binomial_band
+from ..scores.bands import binomial_band
 from .blocks import Figure, Readout, Series, Table
 from .palette import LIGHT
 from .svg import axis_shares, canvas, inline_svg

@@ -11,13 +11,13 @@ torch.Size([5, 100, 3])
 """
 
 from .catalogue import FAILURES, find_failure
-from .cifar import load_cifar10
-from .edm import DiffusionTraining
-from .images import CORRUPTIONS, image_corruption
-from .inception import load_inception
-from .nptbench_families import DIMENSIONS, NPTBENCH, nptbench
+from .diffusion.edm import DiffusionTraining
+from .diffusion.spiral_law import spiral
+from .gaussians.families import DIMENSIONS, NPTBENCH, nptbench
+from .image_features.cifar import load_cifar10
+from .image_features.images import CORRUPTIONS, image_corruption
+from .image_features.inception import load_inception
 from .sphere_law import FlowTraining, sphere
-from .spiral_law import spiral
 from .task import Failure, Law, Task
 from .tree_law import tree
 from .turned_boundary import LinearScore, bivariate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from .nptbench_families import NPTBENCH, nptbench
+from .gaussians.families import NPTBENCH, nptbench
 from .task import Failure
 from .tree_law import tree
 from .turned_boundary import bivariate

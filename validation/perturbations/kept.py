@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from simulators.disk import whole_file
+from simulators.files.disk import whole_file
 from simulators.random import isolated_rng
 
 from ..threads import one_thread

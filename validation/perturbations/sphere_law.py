@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from simulators.arguments import POSITIVE, count, layers, settle
 from simulators.random import child_seed, torch_generator
 
-from ..classifiers import feature_scaling
-from ..posteriors import progress_bar
+from ..posteriors.protocol import progress_bar
+from ..scores.classifiers import feature_scaling
 from .kept import kept_network, name_with_settings
 from .task import Failure
 

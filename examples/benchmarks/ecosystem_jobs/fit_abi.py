@@ -5,7 +5,7 @@ from ball import BUDGET, X_O, report
 from ball_torch import PRIOR, throw
 
 import abi
-from abi.plotting import plot_marginals
+from abi.report.plotting import plot_marginals
 
 posterior = abi.fit(
     PRIOR, throw, torch.tensor(X_O), num_simulations=BUDGET, num_rounds=2, progress=False

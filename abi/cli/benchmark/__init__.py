@@ -1,1 +1,0 @@
-"""``abi benchmark``: the experiments of the validation papers, ours beside theirs."""

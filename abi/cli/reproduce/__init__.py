@@ -1,6 +1,0 @@
-"""``abi reproduce``: the experiments of the paper on ABI, run again and set beside its numbers.
-
-:mod:`.reproductions` says what each model is fitted with, :mod:`.methods` how each method is asked,
-:mod:`.study` works cells, :mod:`.cells` keeps them, :mod:`.tables` and :mod:`.results` write what
-they say, and :mod:`.drawing` draws it.
-"""

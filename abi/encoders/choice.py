@@ -1,0 +1,155 @@
+"""What of x the networks see: an encoder maps x (n, p) to features (n, k).
+
+Many data sets are samples, x = (items of m values each): the order of their items carries little,
+and a plain network needs far more simulations to find that out than one that is shown the items
+in a form without order. The fixed encoders have nothing to learn:
+
+*flat* is x itself; *sorted* the items sorted by each of their coordinates in turn, so that none is
+preferred; *moments* their mean mu, and the Cholesky factor L of their covariance as log L_jj and
+asinh(L_ij / L_ii), which resolve a scale of 1e-4 and a correlation of 0.999 as well as any other;
+*moments+sorted* both; *principal* the scores of x on its principal axes, and *principal+lags* the
+autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectra and curves;
+*transitions* the moments of values and of the increments that follow them
+(:mod:`abi.encoders.transition`), for paths.
+
+Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
+*both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
+
+``auto`` chooses by the held-out loss of the quantile regression, never by the answer; a learned one
+may be 3% behind, as it goes on learning with the flows. The first
+round tries the fixed ones that fit x and, where x has ten items or more and sorted did no worse
+than flat, *both_orders*. Each later round, with more pairs, tries again the better half of those
+before it (successive halving, Jamieson & Talwalkar 2016).
+
+All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_each
+from .layout import PLAIN, Layout
+from .moments import moments
+from .principal import PrincipalScores
+from .transition import Transitions
+
+FIXED = (
+    "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
+)  # fmt: skip
+LEARNED = ("deep_set", "conv", "both_orders")
+_MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
+_ROWS = 8192  # at a time
+
+
+class _Fixed(nn.Module):
+    """A function x -> features with nothing to learn, scaled."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], x: Tensor):
+        super().__init__()
+        self.function = function
+        self.scaling = InputScaling(function(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.scaling(self.function(x))
+        return features
+
+
+def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
+    """The fixed encoders that can tell something about x (n, x_dim)."""
+    num_items = layout.length(x_dim)
+    names = ["flat"]
+    if num_items > 1:
+        names += ["sorted"]
+    if num_items > max(1, layout.width):  # else their covariance has no full factor
+        names += ["moments", "moments+sorted"]
+    if x_dim >= _MANY:
+        names += ["principal"]
+    if num_items >= _MANY:
+        names += ["principal+lags", "transitions"]
+    return tuple(names)
+
+
+def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str | None:
+    """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
+
+    Where the values in their order predict better than sorted, x is a series, and convolutions,
+    at several times the cost, were behind its principal axes and autocorrelations near x_o.
+    """
+    many = layout.length(x_dim) >= _MANY
+    return "both_orders" if many and losses["sorted"] <= losses["flat"] else None
+
+
+def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -> nn.Module:
+    """An encoder for data like x.
+
+    Args:
+        encoder: a name of this module's text (but ``auto``), or a module x (n, p) -> (n, k), of
+            which a copy is made.
+        x: data that set the scales, (n, p).
+        layout: items or series that x holds one after another.
+
+    Raises:
+        ValueError: if the name is unknown, or x holds too few items or times for it.
+
+    >>> build_encoder("moments", torch.randn(100, 8), Layout(item_dim=2))(torch.randn(3, 8)).shape
+    torch.Size([3, 5])
+    """
+    if isinstance(encoder, nn.Module):
+        return copy.deepcopy(encoder).to("cpu")
+    num_items, least = layout.length(x.shape[1]), _LEAST_ITEMS.get(encoder, 1)
+    if num_items < least:
+        raise ValueError(
+            f"`encoder` {encoder!r} needs at least {least} items or times; x holds {num_items}."
+        )
+    if encoder in _MODULES:
+        return _MODULES[encoder](x, layout)
+    if encoder not in FIXED:
+        names = ", ".join((*FIXED, *LEARNED))
+        raise ValueError(f"`encoder` must be one of {names}, or a torch module; got {encoder!r}.")
+    return _Fixed(lambda data: encode(data, encoder, layout), x)
+
+
+_LEAST_ITEMS = {"transitions": 3, "both_orders": 2}
+_MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
+    "flat": lambda x, layout: InputScaling(x),
+    "principal": lambda x, layout: PrincipalScores(x, layout, lags=False),
+    "principal+lags": lambda x, layout: PrincipalScores(x, layout, lags=True),
+    "transitions": Transitions,
+    "deep_set": DeepSet,
+    "conv": SeriesEncoder,
+    "both_orders": BothOrders,
+}
+
+
+def prepared(encoder: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:
+    """What to train and what to feed it: an encoder without weights is applied once, beforehand."""
+    if any(True for _ in encoder.parameters()):
+        return encoder, x
+    return nn.Identity(), features_of(encoder, x)
+
+
+@torch.no_grad()
+def features_of(encoder: nn.Module, x: Tensor) -> Tensor:
+    """The features of x (n, p), as they are, (n, k)."""
+    return torch.cat([encoder(part) for part in x.split(_ROWS)])
+
+
+def encode(x: Tensor, encoder: str, layout: Layout) -> Tensor:
+    """The features of a fixed encoder before scaling, x (n, p) -> (n, k)."""
+    if encoder == "flat":
+        return x
+    items = layout.items(x)
+    if encoder == "sorted":
+        return _sorted_items(items)
+    if encoder == "moments":
+        return moments(items)
+    return torch.cat([moments(items), _sorted_items(items)], dim=1)
+
+
+def _sorted_items(items: Tensor) -> Tensor:
+    return torch.cat([order.flatten(1) for order in sorted_by_each(items)], dim=1)

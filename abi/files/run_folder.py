@@ -1,0 +1,175 @@
+"""A run on the disk: what was asked, and the state after each round, to resume from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from simulators import Simulations
+
+from ..config import ABIConfig
+from ..quantiles.kernel import FixedKernel
+from ..rounds.problem import Plan, Problem
+from ..rounds.record import RoundState
+from .parts import FORMAT_VERSION, read_parts, write_bytes, write_parts
+from .storage import load_state, save_state
+from .versions import versions
+
+_REQUEST = "request.safetensors"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a fit is given that a folder does not hold: whether, and of data which."""
+
+    distance: bool = False
+    encoder: bool = False
+    simulations: str | None = None
+    """A digest of theta and x."""
+
+    @classmethod
+    def of(cls, distance: Any, encoder: Any, simulations: Simulations | None) -> Given:
+        """That of the arguments of a fit."""
+        digest = None
+        if simulations is not None:
+            both = simulations.theta.numpy().tobytes() + simulations.x.numpy().tobytes()
+            digest = hashlib.sha256(both).hexdigest()
+        return cls(distance is not None, encoder is not None, digest)
+
+
+NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder with the request of a fit and one file a round."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        problem: Problem,
+        plan: Plan,
+        origin: dict[str, Any],
+        given: Given = NOTHING_GIVEN,
+    ) -> RunFolder:
+        """Start a run in a folder that holds none, or only the request of one that never began.
+
+        Raises:
+            FileExistsError: if the folder already holds a run.
+        """
+        folder = cls(Path(path))
+        begun = folder._file(1).exists() or folder.simulations.exists()
+        if (folder.path / _REQUEST).exists() and begun:
+            raise FileExistsError(
+                f"`run_dir` {folder.path} already holds a run; continue it (abi.resume, or "
+                "abi fit --resume), or choose another folder."
+            )
+        header = {
+            "num_simulations": plan.num_simulations,
+            "num_rounds": plan.num_rounds,
+            "seed": plan.seed,
+            "config": plan.config.to_dict(),
+            "parameter_names": problem.parameter_names,
+            "origin": origin,
+            "given": asdict(given),
+            "versions": versions(),
+        }
+        write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """A folder that holds a run.
+
+        Raises:
+            ValueError: if it holds none.
+        """
+        folder = cls(Path(path))
+        if not (folder.path / _REQUEST).is_file():
+            gone = "" if folder.path.is_dir() else " (there is no such folder)"
+            raise ValueError(
+                f"`run_dir` {folder.path} holds no run{gone}; name the folder that was given to "
+                "abi.fit as run_dir or to abi fit as --out, or start a run there."
+            )
+        return folder
+
+    def request(self) -> tuple[Plan, Tensor, tuple[str, ...], dict[str, Any]]:
+        """The plan, the observation, the parameter names, and where prior and simulator are."""
+        tensors, header = read_parts(self.path / _REQUEST, "abi-request")
+        config = ABIConfig.from_dict(header["config"])
+        plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
+        return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
+
+    def check_given(self, given: Given) -> None:
+        """Refuse to go on with other code or data than the run began with.
+
+        Raises:
+            ValueError: if a distance, an encoder or simulations are missing, too many or others.
+        """
+        header = read_parts(self.path / _REQUEST, "abi-request")[1]
+        if "given" not in header:  # written before it was recorded
+            return
+        for name, began in header["given"].items():
+            now = getattr(given, name)
+            if now == began:
+                continue
+            if not now:
+                raise ValueError(f"`{name}`: the run began with {name} of yours; give it again.")
+            raise ValueError(
+                f"`{name}`: the run began with other ones; give those."
+                if began
+                else f"`{name}`: the run began without; leave it out."
+            )
+
+    def versions(self) -> dict[str, str] | None:
+        """The versions that began the run, where its file records them."""
+        found: dict[str, str] | None = read_parts(self.path / _REQUEST, "abi-request")[1].get(
+            "versions"
+        )
+        return found
+
+    @property
+    def simulations(self) -> Path:
+        """Where the simulations of an unfinished round are."""
+        return self.path / "simulations"
+
+    def save(self, state: RoundState) -> None:
+        """Keep the state after a round; its simulations are part of it now."""
+        save_state(state, self._file(len(state.records)))
+        shutil.rmtree(self.simulations, ignore_errors=True)
+
+    def last_state(
+        self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None, own: nn.Module | None = None
+    ) -> RoundState | None:
+        """The state after the last finished round, if there is one."""
+        finished = 0
+        while self._file(finished + 1).is_file():
+            finished += 1
+        if finished == 0:
+            return None
+        states = [
+            load_state(self._file(number), x_o, plan.config, fixed, own)
+            for number in range(1, finished + 1)
+        ]
+        regions = tuple(region for state in states for region in state.regions)
+        return replace(states[-1], regions=regions)
+
+    def write_json(self, name: str, values: dict[str, Any]) -> Path:
+        """Write a summary people and programs read."""
+        path = self.path / name
+        write_bytes(
+            path, (json.dumps({"version": FORMAT_VERSION, **values}, indent=2) + "\n").encode()
+        )
+        return path
+
+    def _file(self, number: int) -> Path:
+        return self.path / f"round_{number:02d}.safetensors"

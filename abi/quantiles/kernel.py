@@ -1,0 +1,231 @@
+"""The kernel statistic: x -> the distance between the posteriors given x and given x_o.
+
+ABI learns it (Algorithm 3). Where the distance is known, as in the conjugate warm-up of Appendix
+C.1, a fixed function takes its place and the rest of the algorithm stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from simulators.random import child_seed, isolated_rng, torch_generator
+
+from ..config import ABIConfig
+from ..encoders.choice import LEARNED, build_encoder, candidates, learned_for, prepared
+from ..encoders.layout import PLAIN, Layout
+from ..generators.base import Progress
+from ..training.loop import TrainingLog, check_trained, train
+from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
+from .network import QuantileNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    """A trained quantile network, the name of its encoder, and the observation it compares with.
+
+    ``rivals`` are the encoders that lost to it and are tried again in the next round.
+    """
+
+    network: QuantileNetwork
+    encoder: str
+    layout: Layout
+    x_o: Tensor
+    order: float
+    mixing: float
+    rivals: tuple[str, ...] = ()
+
+    def table(self, x: Tensor) -> QuantileTable:
+        """Quantiles of theta given each row of x (n, p), in the network's units."""
+        return self.network.table(x)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Estimated MSW distance of each posterior to that of x_o, (n, p) -> (n,)."""
+        observed = self.table(self.x_o[None])
+        target = QuantileTable(observed.values[0], observed.directions, observed.levels)
+        return msw_distance(self.table(x), target, order=self.order, mixing=self.mixing)
+
+
+@dataclass(frozen=True)
+class FixedKernel:
+    """A known distance, x (n, p) -> (n,)."""
+
+    function: Callable[[Tensor], Tensor]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(
+                f"`distance` must be a function x (n, p) -> (n,); got {self.function!r}."
+            )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The distance at each row.
+
+        Raises:
+            ValueError: if the function gives anything but one number a row.
+        """
+        values = torch.as_tensor(self.function(x)).detach().float()
+        if values.shape not in {(len(x),), (len(x), 1)} or values.isnan().any():
+            what = "NaN" if values.isnan().any() else f"shape {tuple(values.shape)}"
+            raise ValueError(
+                f"`distance` must give one number for each of the {len(x)} rows of x; got {what}."
+            )
+        return values.reshape(len(x))
+
+
+Kernel = LearnedKernel | FixedKernel
+OWN_ENCODER = "your module"
+_HEAD_START = 0.97  # of a held-out loss
+
+
+def train_kernel(
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor,
+    config: ABIConfig,
+    seed: int,
+    previous: LearnedKernel | None = None,
+    on_epoch: Progress | None = None,
+    *,
+    layout: Layout = PLAIN,
+    own: nn.Module | None = None,
+) -> tuple[LearnedKernel, TrainingLog]:
+    """Train the quantile network on pairs (Algorithm 3).
+
+    Differs from the paper: a network of its own is trained in each round, in the units of that
+    round's pairs, instead of fine-tuning the last one (``fine_tune``). As the pairs close in on
+    x_o, so do the scales of theta and x; on the M/G/1 queue this leaves accepted draws a third
+    as wide as fine-tuning does.
+
+    Args:
+        theta: (n, d).
+        x: (n, p).
+        x_o: the observation, (p,).
+        config: constants.
+        seed: seed of directions, weights and batches.
+        previous: the last round's kernel, to fine-tune or to choose the encoder from.
+        on_epoch: told the share of the training done.
+        layout: items or series of x, for the encoders that know them.
+        own: the user's encoder, in place of the configured one.
+    """
+
+    def attempt(encoder: str | nn.Module, done: float, share: float) -> _Fit:
+        def on_part(part: float) -> None:
+            if on_epoch is not None:
+                on_epoch(done + share * part)
+
+        kernel = _start(theta, x, x_o, config, encoder, layout, seed, previous)
+        return kernel, _train(kernel.network, theta, x, config, seed, on_part)
+
+    choices = _choices(x.shape[1], config, previous, layout, own)
+    learned = own is None and config.encoder == "auto" and previous is None
+    share = 1.0 / (len(choices) + learned)
+    fits = [attempt(encoder, place * share, share) for place, encoder in enumerate(choices)]
+    if learned and (name := learned_for(x.shape[1], layout, _losses(fits))) is not None:
+        fits.append(attempt(name, 1.0 - share, share))
+    # The same split and directions for all: their held-out losses are comparable.
+    (kernel, log), *others = sorted(fits, key=_rank)
+    check_trained(log, "the quantile network")
+    rivals = (fit[0].encoder for fit in others[: math.ceil(len(fits) / 2) - 1])
+    return replace(kernel, rivals=tuple(rivals)), log
+
+
+_Fit = tuple[LearnedKernel, TrainingLog]
+
+
+def _rank(fit: _Fit) -> float:
+    """The held-out loss; a learned encoder goes on learning with the flows, and has a start.
+
+    On the M/G/1 queue losses are within 2% of each other, and the learned one's flows far ahead.
+    """
+    kernel, log = fit
+    return log.validation_loss * (_HEAD_START if kernel.encoder in LEARNED else 1.0)
+
+
+def _losses(fits: Sequence[_Fit]) -> dict[str, float]:
+    return {kernel.encoder: log.validation_loss for kernel, log in fits}
+
+
+def _train(
+    network: QuantileNetwork,
+    theta: Tensor,
+    x: Tensor,
+    config: ABIConfig,
+    seed: int,
+    on_epoch: Progress,
+) -> TrainingLog:
+    """Train a network in place; an encoder without weights is applied once, beforehand."""
+    network.encoder, inputs = prepared(whole := network.encoder, x)
+
+    def loss(rows: Tensor, inputs: Tensor) -> Tensor:
+        return network.loss(rows, inputs, config.kappa)
+
+    key = child_seed(seed, 1)
+    log = train(network, loss, (theta, inputs), config.network_training, key, on_epoch)
+    if isinstance(network.encoder, nn.Identity):
+        network.encoder = whole
+    return log
+
+
+def _choices(
+    x_dim: int,
+    config: ABIConfig,
+    previous: LearnedKernel | None,
+    layout: Layout,
+    own: nn.Module | None,
+) -> Sequence[str | nn.Module]:
+    """The encoders to try: the user's own, the one asked for, or those that fit x.
+
+    What the prior's pairs are too few and too wide to teach, a later round's may: the better half
+    of one round's encoders is tried again in the next.
+    """
+    if own is not None:
+        return (own,)
+    if config.encoder != "auto":
+        return (config.encoder,)
+    if previous is None:
+        return candidates(x_dim, layout)
+    if config.fine_tune:
+        return (previous.encoder,)
+    return (previous.encoder, *previous.rivals)
+
+
+def _start(
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor,
+    config: ABIConfig,
+    encoder: str | nn.Module,
+    layout: Layout,
+    seed: int,
+    previous: LearnedKernel | None,
+) -> LearnedKernel:
+    """A fresh network in the units of these pairs, or the previous one to be fine-tuned."""
+    if previous is None or config.redraw_directions:
+        generator = torch_generator(child_seed(seed, 2))
+        directions = draw_directions(theta.shape[1], config.num_slices, generator)
+    else:
+        directions = previous.network.directions
+    levels = quantile_levels(config.num_levels, config.trim)
+    tuned = previous.network if previous is not None and config.fine_tune else None
+    with isolated_rng(child_seed(seed, 0)):
+        module = build_encoder(tuned.encoder if tuned else encoder, x, layout)
+        with torch.no_grad():
+            num_features = module.eval()(x[:1]).shape[1]  # batch norms cannot train on one row
+        network = QuantileNetwork(
+            theta,
+            module,
+            num_features,
+            directions,
+            levels,
+            config.hidden,
+            standardize=config.standardize,
+        )
+    if tuned is not None:
+        network.load_state_dict(tuned.state_dict() | {"directions": directions})
+    name = encoder if isinstance(encoder, str) else OWN_ENCODER
+    return LearnedKernel(network, name, layout, x_o, config.order, config.mixing)

@@ -1,0 +1,170 @@
+"""The code that repeats a fit, from what its folder recorded."""
+
+from __future__ import annotations
+
+from pprint import pformat
+from typing import Any
+
+from validation.page import Block, Code, Facts, Section, Text
+
+from ...config import ABIConfig
+from ...posterior import ABIPosterior
+from ...quantiles.kernel import OWN_ENCODER
+from ...rounds.problem import default_rounds
+from ..sources import FitRecord
+
+NUM_FITS = 100  # of the validation that a page proposes
+_LONGEST_OBSERVATION = 40
+
+
+def replay_section(record: FitRecord, key: str) -> Section:
+    """Code, constants, seed and versions."""
+    blocks: list[Block] = []
+    if record.plan is None:
+        blocks.append(
+            Text(
+                "A saved posterior holds its seed and constants, not its prior and simulator: put "
+                "yours in their place."
+            )
+        )
+    if any(r.simulator_calls == 0 for r in record.posterior.rounds):
+        blocks.append(
+            Text(
+                "A round took stored simulations instead of calling the simulator: pass the same "
+                "ones as simulations=."
+            )
+        )
+    if record.posterior.rounds[0].encoder in (None, OWN_ENCODER):
+        blocks.append(
+            Text("The fit had a distance or an encoder of yours: put it in place of the dots.")
+        )
+    if record.plan is None and record.posterior.config.proposal == "generator":
+        blocks.append(
+            Text(
+                "The calls below are those made; a fit that proposes by its generator makes a few "
+                "less than it is asked for, and another number gives other draws."
+            )
+        )
+    blocks += [
+        Code(fit_code(record), "Python"),
+        Facts(_constants(record.posterior), folded="All constants of the fit"),
+    ]
+    if record.versions is not None:
+        blocks.append(Text("Made with these versions; others may differ in the last digits:"))
+        blocks.append(Facts(tuple(record.versions.items())))
+    else:
+        blocks.append(
+            Text("The versions that made this fit were not recorded in its files.", note=True)
+        )
+    return Section(f"{key}-repeat", "To repeat the fit", tuple(blocks))
+
+
+def fit_code(record: FitRecord) -> str:
+    """Python that makes the same posterior."""
+    posterior, plan = record.posterior, record.plan
+    rounds = len(posterior.rounds) if plan is None else plan.num_rounds
+    calls = posterior.num_simulations if plan is None else plan.num_simulations
+    imports, setup = _problem(record)
+    more, x_o = _observation(record)
+    words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
+    words.append(f"seed={posterior.seed}")
+    encoder = posterior.rounds[0].encoder
+    if encoder is None:
+        words.append("distance=...")
+    elif encoder == OWN_ENCODER:
+        words.append("encoder=...")
+    config = _config(posterior.config)
+    if config:
+        setup.append(f"config = {config}")
+        words.append("config=config")
+    lines = [*sorted({"import abi", *imports, *more}), "", *setup, x_o, ""]
+    names = tuple(posterior.parameter_names)
+    if _own_names(record) != names:
+        words.append(f"parameter_names={list(names)!r}")
+    body = ",\n    ".join(words)
+    return "\n".join(lines) + f"posterior = abi.fit(\n    {body},\n)"
+
+
+def validation_code(record: FitRecord) -> str:
+    """The two lines that validate the method behind a fit."""
+    plan, posterior = record.plan, record.posterior
+    calls = posterior.num_simulations if plan is None else plan.num_simulations
+    rounds = len(posterior.rounds) if plan is None else plan.num_rounds
+    task, setup = "simulator", ""
+    if record.simulator is None or not hasattr(record.simulator, "prior"):
+        task = "task"
+        setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
+    words = f"num_simulations={calls}, seed=seed"
+    words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
+    words += ", config=config" if _config(posterior.config) else ""
+    return (
+        f"{setup}"
+        f"q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, {words}))\n"
+        f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}, seed=0), "
+        '["sbc", "c2st"]).save("validation.json")'
+    )
+
+
+def _problem(record: FitRecord) -> tuple[list[str], list[str]]:
+    """Import lines, and lines that define prior and simulator."""
+    origin = record.origin or {"prior": None, "simulator": None}
+    imports, setup = [], []
+    for what in ("simulator", "prior"):
+        found = origin[what]
+        if found == "task":
+            setup.append("prior = simulator.prior")
+        elif found is None:
+            setup.append(f"{what} = ...  # yours: it has no import path")
+        else:
+            line, value = _import(found)
+            imports.append(line)
+            setup += [] if value == what else [f"{what} = {value}"]
+    return sorted(set(imports)), setup
+
+
+def _import(found: dict[str, Any]) -> tuple[str, str]:
+    module, _, path = found["path"].partition(":")
+    first = path.split(".")[0]
+    if found["arguments"] is None:
+        return f"from {module} import {first}", path
+    words = ", ".join(f"{name}={value!r}" for name, value in found["arguments"].items())
+    return f"from {module} import {first}", f"{path}({words})"
+
+
+def _observation(record: FitRecord) -> tuple[list[str], str]:
+    """Import lines, and the line that defines x_o."""
+    x_o = record.posterior.x_o
+    if len(x_o) <= _LONGEST_OBSERVATION:
+        values = pformat(x_o.tolist(), width=92, compact=True)
+        return ["import torch"], f"x_o = torch.tensor({values})"
+    if record.plan is None:
+        return [], f"x_o = abi.load({record.name!r}).x_o"
+    file = f"{record.name}/request.safetensors"
+    return ["from safetensors.torch import load_file"], f'x_o = load_file({file!r})["x_o"]'
+
+
+def _config(config: ABIConfig) -> str:
+    """The constants as Python, empty for the defaults."""
+    if config == ABIConfig():
+        return ""
+    if config == ABIConfig.paper():
+        return "abi.ABIConfig.paper()"
+    return f"abi.ABIConfig.from_dict({pformat(config.to_dict(), width=88, sort_dicts=False)})"
+
+
+def _own_names(record: FitRecord) -> tuple[str, ...] | None:
+    """The names that abi.fit would give by itself."""
+    own = getattr(record.simulator, "parameter_names", None)
+    if own:
+        return tuple(own)
+    return tuple(f"theta_{j + 1}" for j in range(record.posterior.theta_dim))
+
+
+def _constants(posterior: ABIPosterior) -> tuple[tuple[str, str], ...]:
+    found = [("seed", str(posterior.seed))]
+    for name, value in posterior.config.to_dict().items():
+        if isinstance(value, dict):
+            found += [(f"{name}.{inner}", str(part)) for inner, part in value.items()]
+        else:
+            found.append((name, str(value)))
+    return tuple(found)

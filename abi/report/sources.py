@@ -1,0 +1,227 @@
+"""What a path holds, read into one record: a fit's answer with its prior and exact posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators import sample_prior
+from simulators.random import child_seed
+
+from ..files.origin import from_origin
+from ..files.parts import read_parts
+from ..files.run_folder import RunFolder
+from ..generators.support import Support
+from ..posterior import ABIPosterior, load
+from ..quantiles.kernel import FixedKernel
+from ..rounds.problem import Plan
+
+_POSTERIOR = "posterior.safetensors"
+_NUM_PRIOR = 10_000
+_NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
+_MOST_DRAWS, _MOST_VALUES = 10_000, 200_000
+_BATCH = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class FitRecord:
+    """A fit as a report needs it; what could not be had is None, and ``notes`` say why."""
+
+    name: str
+    posterior: ABIPosterior
+    samples: Tensor
+    """Draws of the posterior, (n, d)."""
+    prior: Tensor | None
+    """Draws of the prior, (m, d)."""
+    exact: Tensor | None
+    """Draws of the exact posterior at x_o, (k, d)."""
+    support: Support
+    simulator: Callable[..., Any] | None
+    plan: Plan | None
+    """What was asked, where the run folder tells."""
+    origin: dict[str, Any] | None
+    versions: dict[str, str] | None
+    """Of the packages that made the fit, where recorded."""
+    notes: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all the rounds asked for were run."""
+        return self.plan is None or len(self.posterior.rounds) >= self.plan.num_rounds
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to draw for a report, and what to use in place of what a run recorded."""
+
+    num_samples: int | None = None
+    """Draws of the posterior; None for ten thousand, or fewer where parameters are many."""
+    seed: int = 0
+    prior: Any = None
+    simulator: Any = None
+    reference: bool = True
+
+
+def read_fit(path: Path, wanted: Wanted) -> FitRecord:
+    """Read a run folder or a saved posterior, and draw from what it names.
+
+    Raises:
+        ValueError: if the path holds no fit, or a run without a finished round.
+    """
+    if not path.is_dir():
+        posterior, plan, origin = load(path), None, None
+    else:
+        posterior, plan, origin = _read_folder(path)
+    seed = child_seed(wanted.seed, 0)
+    notes: list[str] = []
+    prior, simulator = _prior_and_simulator(origin, wanted, notes)
+    draws = None if prior is None else _prior_draws(prior, posterior, wanted, notes)
+    support = getattr(posterior.model, "support", None)
+    if support is None:
+        support = Support.of(object() if draws is None else prior, posterior.theta_dim)  # type: ignore[arg-type]
+    exact = _exact(simulator, posterior, wanted, notes) if wanted.reference else None
+    return FitRecord(
+        name=str(path),
+        posterior=posterior,
+        samples=_draws(posterior, wanted.num_samples, seed),
+        prior=draws,
+        exact=exact,
+        support=support,
+        simulator=simulator,
+        plan=plan,
+        origin=origin,
+        versions=_versions(path),
+        notes=tuple(notes),
+    )
+
+
+def is_fit(path: Path) -> bool:
+    """Whether the path looks like a fit: a folder, or a file of tensors."""
+    return path.is_dir() or path.suffix == ".safetensors"
+
+
+def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
+    folder = RunFolder.open(path)
+    plan, x_o, names, origin = folder.request()
+    if (path / _POSTERIOR).is_file():
+        return load(path / _POSTERIOR), plan, origin
+    # The distance is not called: a report reads the answer of the round.
+    state = folder.last_state(plan, x_o, FixedKernel(lambda x: x[:, 0]))
+    if state is None:
+        raise ValueError(
+            f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
+            f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
+        )
+    posterior = ABIPosterior(
+        model=state.model,
+        x_o=x_o,
+        parameter_names=names,
+        rounds=state.records,
+        accepted=state.accepted,
+        seed=plan.seed,
+        config=plan.config,
+    )
+    return posterior, plan, origin
+
+
+def _draws(posterior: ABIPosterior, num_samples: int | None, seed: int) -> Tensor:
+    """Draws (n, d), in batches: an autoregressive flow holds d passes of all rows at once."""
+    dim = posterior.theta_dim
+    num = num_samples or min(_MOST_DRAWS, max(1_000, _MOST_VALUES // dim))
+    size = max(100, _BATCH // dim)
+    sizes = [min(size, num - start) for start in range(0, num, size)]
+    parts = [posterior.sample((n,), seed=child_seed(seed, i)) for i, n in enumerate(sizes)]
+    return torch.cat(parts)
+
+
+def _prior_and_simulator(
+    origin: dict[str, Any] | None, wanted: Wanted, notes: list[str]
+) -> tuple[Any, Any]:
+    """Those given, or those the run names; None with a note where they cannot be imported."""
+    prior, simulator = wanted.prior, wanted.simulator
+    if origin is None:
+        if simulator is None:
+            notes.append(
+                "A saved posterior does not name its simulator; give --simulator and --prior to "
+                "compare with the prior and to predict data."
+            )
+        return prior if prior is not None else getattr(simulator, "prior", None), simulator
+    if simulator is None and _has_path(origin, "simulator", notes):
+        _, simulator = _attempt(lambda: from_origin(origin, object(), None), "simulator", notes)
+    if prior is None:
+        if origin["prior"] == "task":
+            prior = getattr(simulator, "prior", None)
+        elif _has_path(origin, "prior", notes):
+            prior, _ = _attempt(lambda: from_origin(origin, None, object()), "prior", notes)
+    return prior, simulator
+
+
+def _has_path(origin: dict[str, Any], what: str, notes: list[str]) -> bool:
+    """Whether the run recorded where to import it from; a note with what to type if not."""
+    if origin[what] is not None:
+        return True
+    spec = origin.get("named", {}).get(what) or "module:object"
+    notes.append(f"The {what} of this run has no import path of its own: give --{what} {spec}.")
+    return False
+
+
+def _attempt(find: Callable[[], tuple[Any, Any]], what: str, notes: list[str]) -> tuple[Any, Any]:
+    """What an import gives; a user's module may fail in any way, and the report goes on."""
+    try:
+        return find()
+    except Exception as error:
+        notes.append(f"The {what} could not be imported again: {_reason(error)}.")
+        return None, None
+
+
+def _reason(error: Exception) -> str:
+    """Its first line, or its kind where it says nothing."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def _prior_draws(
+    prior: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
+) -> Tensor | None:
+    try:
+        draws = sample_prior(prior, _NUM_PRIOR, child_seed(wanted.seed, 1))
+    except Exception as error:
+        notes.append(f"The prior could not be sampled: {_reason(error)}.")
+        return None
+    if draws.shape[1] != posterior.theta_dim:
+        notes.append(
+            f"The prior has {draws.shape[1]} parameters and the posterior {posterior.theta_dim}; "
+            "it is left out."
+        )
+        return None
+    return draws
+
+
+def _exact(
+    simulator: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
+) -> Tensor | None:
+    """Draws of the exact posterior, where the simulator knows it and can draw from it."""
+    reference = getattr(simulator, "reference_posterior", None)
+    if reference is None:
+        return None
+    try:
+        draws: Tensor = reference(posterior.x_o, _NUM_EXACT, child_seed(wanted.seed, 2))
+    except NotImplementedError:
+        return None
+    except Exception as error:  # it may not know every x_o, and the report goes on
+        notes.append(f"The exact posterior could not be drawn from: {_reason(error)}.")
+        return None
+    return draws
+
+
+def _versions(path: Path) -> dict[str, str] | None:
+    """The versions that the run or the saved posterior wrote down."""
+    if path.is_dir():
+        return RunFolder.open(path).versions()
+    found: dict[str, str] | None = read_parts(path, "abi-posterior")[1].get("versions")
+    return found

@@ -1,0 +1,86 @@
+"""What a finished run leaves for people and programs to read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..files.parts import write_bytes
+from ..files.versions import versions
+from ..posterior import ABIPosterior
+
+_QUANTILES = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
+
+
+def describe(samples: Tensor, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Mean, standard deviation and quantiles of each parameter of samples (n, d).
+
+    One draw has no standard deviation: None, for JSON has no NaN.
+    """
+    levels = torch.tensor(_QUANTILES)
+    return {
+        name: {
+            "mean": float(samples[:, j].mean()),
+            "sd": float(samples[:, j].std()) if len(samples) > 1 else None,
+            "quantiles": {
+                str(level): float(value)
+                for level, value in zip(
+                    _QUANTILES, torch.quantile(samples[:, j], levels), strict=True
+                )
+            },
+        }
+        for j, name in enumerate(names)
+    }
+
+
+def summarise(
+    posterior: ABIPosterior, samples: Tensor, exact: Tensor | None, asked: dict[str, Any]
+) -> dict[str, Any]:
+    """The contents of ``summary.json``: the answer, what it cost, and what made it."""
+    names = posterior.parameter_names
+    return {
+        "posterior": describe(samples, names),
+        "exact": None if exact is None else describe(exact, names),
+        "x_o": posterior.x_o.tolist(),
+        "num_samples": len(samples),
+        "simulator_calls": posterior.num_simulations,
+        "x_o_p_value": posterior.rounds[-1].x_o_p_value,
+        "failures": sum(record.failures for record in posterior.rounds),
+        "seconds": sum(record.seconds for record in posterior.rounds),
+        "seed": posterior.seed,
+        "asked": asked,
+        "config": posterior.config.to_dict(),
+        "versions": versions(),
+    }
+
+
+def write_samples(samples: Tensor, names: Sequence[str], path: Path) -> None:
+    """Write samples (n, d) as CSV with the parameters' names on top."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([f"{value:.9g}" for value in row] for row in samples.tolist())
+    write_bytes(path, text.getvalue().encode())
+
+
+def write_rounds(posterior: ABIPosterior, path: Path) -> None:
+    """Write one line a round as CSV."""
+    rows = []
+    for record in posterior.rounds:
+        values = record.to_dict()
+        for name in ("network", "generator"):
+            log = values.pop(name)
+            values[f"{name}_epochs"] = None if log is None else log["epochs"]
+            values[f"{name}_loss"] = None if log is None else log["validation_loss"]
+        rows.append(values)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, text.getvalue().encode())

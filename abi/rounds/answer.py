@@ -1,0 +1,97 @@
+"""From a round's pairs to a distribution: the next proposal, or the answer at x_o."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ..config import ABIConfig
+from ..generators.base import GenerativeModel, Progress
+from ..generators.flow_training import Conditioning, fit_flow
+from ..generators.mixture import fit_mixture
+from ..generators.potnet import fit_potnet
+from ..generators.wgan import fit_wgan
+from ..quantiles.adjustment import quantile_map
+from ..quantiles.kernel import Kernel, LearnedKernel
+from ..training.loop import TrainingLog
+from .problem import Problem
+
+Fitted = tuple[Tensor, GenerativeModel, TrainingLog | None]
+"""The accepted theta (k, d) as the model sees them, the model, and what its training did."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of a round, inside A_{t-1}, and which of them lie inside A_t.
+
+    Attributes:
+        theta: (n, d).
+        x: (n, p).
+        accepted: score within the tolerance eps_t, (n,).
+    """
+
+    theta: Tensor
+    x: Tensor
+    accepted: Tensor
+
+
+def fit_answer(
+    kernel: Kernel,
+    pairs: Pairs,
+    problem: Problem,
+    config: ABIConfig,
+    seed: int,
+    on_epoch: Progress,
+) -> Fitted:
+    """Step 12: the posterior at x_o, adjusted as :mod:`abi.quantiles.adjustment` explains.
+
+    A fixed kernel has no network to adjust by; its accepted draws are taken as they are.
+    """
+    theta, x = pairs.theta[pairs.accepted], pairs.x[pairs.accepted]
+    if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
+        return fit_generator(theta, problem, config, seed, on_epoch)
+    if config.adjustment == "quantile":
+        moved = quantile_map(kernel, theta, x, problem.support)
+        return fit_generator(moved, problem, config, seed, on_epoch)
+    flow, log = fit_flow(
+        theta,
+        problem.support,
+        settings=config.flow,
+        training=config.generator_training,
+        seed=seed,
+        num_flows=config.num_flows,
+        given=Conditioning(kernel.network.encoder, x, problem.x_o),
+        on_epoch=on_epoch,
+    )
+    return theta, flow, log
+
+
+def fit_generator(
+    theta: Tensor, problem: Problem, config: ABIConfig, seed: int, on_epoch: Progress
+) -> Fitted:
+    """Step 9 of Algorithm 2: the configured generative model of accepted theta (k, d)."""
+    support = problem.support
+    model: GenerativeModel
+    log: TrainingLog | None = None
+    match config.generator:
+        case "mixture":
+            model = fit_mixture(theta, support, max_components=config.max_components, seed=seed)
+        case "potnet":
+            model, log = fit_potnet(
+                theta, support, settings=config.potnet, seed=seed, on_epoch=on_epoch
+            )
+        case "wgan":
+            model, log = fit_wgan(
+                theta, support, settings=config.wgan, seed=seed, on_epoch=on_epoch
+            )
+        case "flow":
+            model, log = fit_flow(
+                theta,
+                support,
+                settings=config.flow,
+                training=config.generator_training,
+                seed=seed,
+                on_epoch=on_epoch,
+            )
+    return theta, model, log

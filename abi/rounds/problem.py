@@ -1,0 +1,228 @@
+"""What is asked of a fit, checked before the first simulation is spent."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from simulators import Prior, SeededSimulator, Simulations, sample_prior
+from simulators.arguments import count, settle
+from simulators.base import as_observation, as_sampler, check_names
+from simulators.custom import CustomTask, as_seeded
+from simulators.random import as_count, isolated_rng
+
+from ..config import WITHOUT_DENSITY, ABIConfig
+from ..encoders.layout import Layout
+from ..generators.support import Support, has_density
+
+_LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Prior, simulator and observation of one fit, in one form.
+
+    ``layout`` says of what items or series x consists; a simulator declares it by its attributes
+    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one.
+    """
+
+    prior: Prior
+    simulator: SeededSimulator
+    x_o: Tensor
+    support: Support
+    parameter_names: tuple[str, ...]
+    layout: Layout
+    encoder: nn.Module | None
+
+    @property
+    def theta_dim(self) -> int:
+        """Number of parameters d."""
+        return len(self.parameter_names)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much work a fit may do, and from which seed."""
+
+    num_simulations: int
+    num_rounds: int
+    seed: int
+    config: ABIConfig
+
+    def __post_init__(self) -> None:
+        settle(self, num_simulations=count(), num_rounds=count(), seed=count(0))
+        retries = self.config.max_retries if self.config.proposal == "generator" else 1
+        least = max(_LEAST_CALLS, retries) * self.num_rounds
+        if self.num_simulations < least:
+            tried = f" with max_retries={retries}" if retries > _LEAST_CALLS else ""
+            raise ValueError(
+                f"`num_simulations` must be at least {least} for {self.num_rounds} rounds{tried}; "
+                f"got {self.num_simulations}. Ask for more simulations or fewer rounds."
+            )
+        tolerances = self.config.tolerances
+        if tolerances is not None and len(tolerances) != self.num_rounds:
+            raise ValueError(
+                f"`tolerances` must give one value a round ({self.num_rounds}); "
+                f"got {len(tolerances)}."
+            )
+
+    def calls(self, number: int, first: int = 1) -> int:
+        """Simulator calls a round may make: growing shares that use the whole budget.
+
+        Args:
+            number: the round, first, ..., num_rounds.
+            first: the first round that simulates.
+        """
+        weights = [self.config.growth**k for k in range(self.num_rounds + 1 - first)]
+        done = number - first
+        ends = [
+            int(self.num_simulations * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)
+        ]
+        return ends[1] - ends[0]
+
+
+def default_rounds(num_simulations: int) -> int:
+    """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
+    return 4 if as_count(num_simulations, "num_simulations", 1) >= 2_000 else 2
+
+
+def check_generator(plan: Plan) -> None:
+    """Refuse a generator that would not be used, or cannot be where it would.
+
+    Raises:
+        ValueError: if all rounds fit conditional flows and ``config.generator`` is another; if
+            rounds would cut the prior by a density that it does not have.
+    """
+    config = plan.config
+    truncated = config.proposal == "truncated"
+    conditional = config.adjustment == "conditional"
+    several = plan.num_rounds > 1
+    if conditional and (truncated or not several) and config.generator != "flow":
+        raise ValueError(
+            f"`generator` {config.generator!r} would not be used: adjustment='conditional' fits "
+            "flows of theta given x. Choose adjustment='none' or 'quantile' with it."
+        )
+    if truncated and several and not conditional and config.generator in WITHOUT_DENSITY:
+        raise ValueError(
+            f"`generator` must have a density where proposal='truncated' cuts the prior by it; "
+            f"got {config.generator!r}. Use proposal='generator', or the flow or the mixture."
+        )
+
+
+def pose(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    parameter_names: Sequence[str] | None = None,
+    encoder: nn.Module | None = None,
+) -> Problem:
+    """Check prior, simulator and observation, and bring them into one form.
+
+    Raises:
+        ValueError: if the prior's draws do not have shape (n, d) or lie outside its support,
+            ``x_o`` is not one finite observation, the names are not d, or the encoder does not
+            give features of x.
+        TypeError: if the prior cannot be sampled, the simulator cannot be called, or the encoder
+            is no module.
+    """
+    seeded = as_seeded(simulator)
+    prior = as_prior(prior)
+    drawn = sample_prior(prior, 2, seed=0)
+    theta_dim = drawn.shape[1]
+    # A task made of a function would simulate to find out; its first simulations tell.
+    known = None if isinstance(simulator, CustomTask) else getattr(simulator, "x_dim", None)
+    observation = as_observation(x_o, known)
+    names = parameter_names or getattr(simulator, "parameter_names", None) or None
+    if names is None:
+        names = [f"theta_{j + 1}" for j in range(theta_dim)]
+    names = check_names(names, theta_dim)
+    support = Support.of(prior, theta_dim)
+    if not support.contains(drawn).any():
+        raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
+    if encoder is not None:
+        _check_encoder(encoder, observation)
+    layout = Layout.of(simulator, len(observation))
+    return Problem(prior, seeded, observation, support, names, layout, encoder)
+
+
+def _check_encoder(encoder: nn.Module, x_o: Tensor) -> None:
+    """Refuse a module that does not give features (n, k) of x (n, p), before it is paid for.
+
+    Raises:
+        TypeError: if it is no module.
+        ValueError: if it cannot take x, or gives something else.
+    """
+    if not isinstance(encoder, nn.Module):
+        raise TypeError(f"`encoder` must be a torch module; got {type(encoder).__name__}.")
+    x = x_o.repeat(2, 1)
+    try:
+        with isolated_rng(0), torch.no_grad():
+            features = copy.deepcopy(encoder).eval().cpu()(x)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"`encoder` must take float32 x of shape (n, {len(x_o)}); given (2, {len(x_o)}) it "
+            f"says: {reason}"
+        ) from error
+    if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
+        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        raise ValueError(f"`encoder` must give features (n, k), two rows for two x; got {got}.")
+
+
+def check_simulations(simulations: Any) -> None:
+    """Refuse what does not hold pairs; None is none.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if simulations is not None and not isinstance(simulations, Simulations):
+        raise TypeError(
+            "`simulations` must be what simulators.simulate or load_store gives; got "
+            f"{type(simulations).__name__}."
+        )
+
+
+def check_width(x: Tensor, x_o: Tensor) -> None:
+    """Refuse simulations whose length is not that of the observation."""
+    if len(x) and x.shape[1] != len(x_o):
+        raise ValueError(
+            f"`x_o` must have as many values as a simulation; got {len(x_o)} values and "
+            f"simulations of {x.shape[1]}."
+        )
+
+
+def check_varies(x: Tensor) -> None:
+    """Refuse simulations that are all the same: they say nothing about theta."""
+    if len(x) > 1 and bool((x == x[0]).all()):
+        raise ValueError(
+            f"`simulator` returned the same x for all {len(x)} parameters, so x says nothing "
+            "about theta. Check that the simulator uses its argument."
+        )
+
+
+@dataclass(frozen=True)
+class _SamplerPrior:
+    """A prior that inherits a ``log_prob`` it does not have, without it."""
+
+    prior: Any
+
+    @property
+    def support(self) -> Any:
+        """That of the prior."""
+        return self.prior.support
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d)."""
+        return torch.as_tensor(self.prior.sample(sample_shape))
+
+
+def as_prior(prior: Any) -> Prior:
+    """A prior as it is, without a density it does not have; or a function as a prior."""
+    sampler = as_sampler(prior)
+    lacking = hasattr(sampler, "log_prob") and not has_density(sampler)
+    return _SamplerPrior(sampler) if lacking else sampler

@@ -1,0 +1,110 @@
+"""Live progress of a fit: one bar with round, tolerance, accepted draws, calls and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from .record import RoundRecord
+
+# Share of a round's time that its phases take, about: only the time left depends on them.
+_PHASES = {
+    "proposing": 0.1,
+    "simulating": 0.1,
+    "training the quantile network": 0.2,
+    "fitting the generator": 0.5,
+    "finding the region": 0.1,
+}
+
+
+class FitProgress:
+    """Shows a fit on the terminal; silent when ``shown`` is False.
+
+    Used as a context manager. On a screen that cannot be redrawn, one line a round is printed.
+    """
+
+    def __init__(self, num_rounds: int, num_simulations: int, shown: bool):
+        self._num_rounds, self._num_simulations = num_rounds, num_simulations
+        self._bar: Any = _make_bar() if shown else None
+        self._task: Any = None
+        self._round = 1
+        self._calls = 0
+        self._last = ""
+
+    def __enter__(self) -> FitProgress:
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task("starting", total=self._num_rounds, state="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def resume(self, records: tuple[RoundRecord, ...]) -> None:
+        """Count the rounds that an earlier run finished."""
+        self._round = len(records) + 1
+        self._calls = sum(record.simulator_calls for record in records)
+
+    def phase(self, name: str) -> Callable[[float], None]:
+        """A function that is told the share of this phase that is done."""
+        names = list(_PHASES)
+        before = sum(_PHASES[earlier] for earlier in names[: names.index(name)])
+
+        def advance(share: float) -> None:
+            self._show(name, before + share * _PHASES[name], self._calls)
+
+        advance(0.0)
+        return advance
+
+    def calls(self, made: int) -> None:
+        """Simulator calls of this round so far."""
+        share = made / max(1, self._num_simulations // self._num_rounds)
+        share = _PHASES["proposing"] + min(1.0, share) * _PHASES["simulating"]
+        self._show("simulating", share, self._calls + made)
+
+    def finish(self, record: RoundRecord) -> None:
+        """A round is over: print its line."""
+        self._calls += record.simulator_calls
+        self._round = record.round + 1
+        self._last = f"tolerance {record.tolerance:.3g}  accepted {record.accepted:,}  "
+        if self._bar is not None:
+            self._bar.console.print(
+                f"round {record.round}/{self._num_rounds}  tolerance {record.tolerance:.4g}  "
+                f"accepted {record.accepted:,} of {record.pairs:,} pairs  "
+                f"calls {self._calls:,}/{self._num_simulations:,}  "
+                f"dropped {record.dropped_fraction:.0%}  {record.seconds:.0f} s",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+    def _show(self, phase: str, share: float, calls: int) -> None:
+        if self._bar is None:
+            return
+        self._bar.update(
+            self._task,
+            completed=self._round - 1 + share,
+            description=f"round {self._round}/{self._num_rounds}  {phase}",
+            state=f"{self._last}calls {calls:,}/{self._num_simulations:,}",
+        )
+
+
+def _make_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[state]}"),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),  # standard output is for results
+        transient=True,
+    )

@@ -1,0 +1,274 @@
+"""One round of Algorithm 2, one method a step."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators import Simulations, sample_prior
+from simulators.random import child_seed
+from simulators.running.engines import Engine
+
+from ..config import ABIConfig
+from ..encoders.choice import FIXED
+from ..generators.support import allowed
+from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
+from .answer import Pairs, fit_answer, fit_generator
+from .calls import SimulatorCalls
+from .plausibility import plausibility
+from .problem import Plan, Problem, check_varies, check_width
+from .progress import FitProgress
+from .record import RoundRecord, RoundState
+from .regions import high_density_region, inside_all, sample_inside
+from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
+
+_LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
+_MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What a fit is asked to do, and with what."""
+
+    problem: Problem
+    plan: Plan
+    fixed: FixedKernel | None
+    slow_dir: Path | None  # for simulations of a slow round while it lasts
+    simulations: Simulations | None
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round: everything it reads stands here, everything it makes is in its state."""
+
+    work: Work
+    engine: Engine
+    shown: FitProgress
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked."""
+        return self.work.problem
+
+    @property
+    def plan(self) -> Plan:
+        """How much may be done."""
+        return self.work.plan
+
+    def run(self, before: RoundState | None) -> RoundState:
+        """Steps 3 to 10 of Algorithm 2."""
+        started = time.perf_counter()
+        number = 1 if before is None else len(before.records) + 1
+        seed = child_seed(self.plan.seed, number)
+        sampled = self._sample(before, seed)
+        theta, x = self._pool(before, sampled)
+        kernel, network_log = self._train(before, theta, x, seed)
+        scores = kernel(x)
+        tolerance = self._tolerance(before, scores, number)
+        kept = scores <= tolerance
+        if int(kept.sum()) < 2:
+            raise ValueError(
+                f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(x)} pairs within "
+                f"{tolerance:g}; raise the tolerance or num_simulations."
+            )
+        on_epoch = self.shown.phase("fitting the generator")
+        pairs = Pairs(theta, x, kept)
+        last = number == self.plan.num_rounds
+        settings = self.problem, self._config(kernel, last), child_seed(seed, 3), on_epoch
+        if last or self._truncates:
+            accepted, model, generator_log = fit_answer(kernel, pairs, *settings)
+        else:
+            accepted, model, generator_log = fit_generator(theta[kept], *settings)
+        regions = before.regions if before else ()
+        if self._truncates and not last:
+            self.shown.phase("finding the region")
+            key = child_seed(seed, 4)
+            regions = (*regions, high_density_region(model, self.problem.prior, regions, key))
+        encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
+        layout, key = self.problem.layout, child_seed(seed, 5)
+        record = RoundRecord(
+            round=number,
+            tolerance=tolerance,
+            proposed=sampled.num_proposed,
+            dropped_fraction=sampled.dropped_fraction,
+            pairs=len(theta),
+            accepted=int(kept.sum()),
+            simulator_calls=sampled.num_calls,
+            failures=len(sampled.failures),
+            encoder=encoder,
+            network=network_log,
+            generator=generator_log,
+            seconds=time.perf_counter() - started,
+            x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
+        )
+        self.shown.finish(record)
+        records = (*(before.records if before else ()), record)
+        return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions)
+
+    @property
+    def _truncates(self) -> bool:
+        """Whether proposals are the prior cut to a region; not where the distance is known."""
+        return self.plan.config.proposal == "truncated" and self.work.fixed is None
+
+    @property
+    def _kept_share(self) -> float:
+        """alpha: what is asked for, or all pairs where the answer is a flow that is given x."""
+        config = self.plan.config
+        if config.accept_fraction is not None:
+            return config.accept_fraction
+        return 1.0 if self._truncates and config.adjustment == "conditional" else 0.5
+
+    def _config(self, kernel: Kernel, last: bool) -> ABIConfig:
+        """The constants of a round's model: a region is content with fewer flows than the answer.
+
+        Two see the tails that one misses; one that teaches its encoder is as good, and costs more.
+        They make every pass: regions of the multimodal Gaussian drawn by fewer cost the last round
+        a share of a far mode, whatever the held-out loss said.
+        """
+        config = self.plan.config
+        if last:
+            return config
+        taught = isinstance(kernel, LearnedKernel) and kernel.encoder not in FIXED
+        training = config.generator_training
+        return replace(
+            config,
+            num_flows=min(config.num_flows, 1 if taught else 2),
+            generator_training=replace(training, least_epochs=training.max_epochs),
+        )
+
+    def _calls(self, number: int) -> int:
+        """Simulator calls of a round; simulations made before leave the budget to the others."""
+        return self.plan.calls(number, first=1 if self.work.simulations is None else 2)
+
+    def _sample(self, before: RoundState | None, seed: int) -> Sampled:
+        """Step 3: pairs from the current proposal."""
+        number = len(before.records) + 1 if before else 1
+        if before is None and self.work.simulations is not None:
+            return self._given(self.work.simulations)
+        num_calls = self._calls(number)
+        simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
+        if self._truncates:
+            self.shown.phase("proposing")
+            regions = before.regions if before else ()
+            limit = self.plan.config.pairs_per_round
+            wanted = num_calls if limit is None else min(num_calls, limit)
+            theta = sample_inside(self.problem.prior, regions, wanted, child_seed(seed, 0))
+            sampled = approximate_rejection(
+                _in_turn(theta), simulate, _accept_all, float("inf"),
+                max_retries=1, num_calls=len(theta), on_calls=self.shown.calls,
+            )  # fmt: skip
+        else:
+            sampled = approximate_rejection(
+                lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
+                simulate,
+                _accept_all if before is None else before.kernel,
+                float("inf") if before is None else before.tolerance,
+                max_retries=self.plan.config.max_retries,
+                num_calls=num_calls,
+                num_proposals=self.plan.config.pairs_per_round,
+                on_calls=self.shown.calls,
+            )
+        check_varies(sampled.x)
+        return sampled
+
+    def _given(self, simulations: Simulations) -> Sampled:
+        """The first round's pairs, made before."""
+        check_width(simulations.x, self.problem.x_o)
+        check_varies(simulations.x)
+        if simulations.theta.shape[1:] != (self.problem.theta_dim,):
+            raise ValueError(
+                f"`simulations` must hold {self.problem.theta_dim} parameters a row, as the prior "
+                f"draws them; got theta of shape {tuple(simulations.theta.shape)}."
+            )
+        theta, x, failures = simulations.theta, simulations.x, simulations.failures
+        return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
+
+    def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
+        """Draw theta (count, d) from the prior or the last generator, inside the support."""
+        if before is None:
+            return sample_prior(self.problem.prior, count, seed)
+        kept: list[Tensor] = []
+        missing = count
+        for attempt in range(_MAX_TRIES):
+            theta = before.model.sample(missing, child_seed(seed, attempt))
+            kept.append(theta[allowed(self.problem.prior, self.problem.support, theta)])
+            missing -= len(kept[-1])
+            if missing == 0:
+                return torch.cat(kept)
+        raise ValueError(
+            f"`prior`: fewer than 1 in {_MAX_TRIES} draws of the generator has positive prior "
+            "density; check the prior's log_prob and support."
+        )
+
+    def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
+        """This round's pairs, and earlier ones that could have been its own."""
+        theta, x = sampled.theta, sampled.x
+        if before is not None and self.plan.config.reuse_simulations:
+            if self._truncates:
+                inside = inside_all(before.regions, before.theta)
+            else:
+                inside = before.kernel(before.x) <= before.tolerance
+            theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
+            x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
+        if len(theta) < _LEAST_PAIRS:
+            limited = sampled.num_proposed == self.plan.config.pairs_per_round
+            name = "pairs_per_round" if limited else "num_simulations"
+            cure = "more pairs a round" if limited else "more simulations or fewer rounds"
+            raise ValueError(
+                f"`{name}`: {sampled.num_calls} calls left {len(theta)} pairs within the tolerance,"
+                f" fewer than {_LEAST_PAIRS}; ask for {cure}, or raise accept_fraction or "
+                "max_retries."
+            )
+        return theta, x
+
+    def _train(
+        self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int
+    ) -> tuple[Kernel, Any]:
+        """Steps 4 to 6: train the quantile network behind the kernel statistic."""
+        if self.work.fixed is not None:
+            return self.work.fixed, None
+        previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
+        on_epoch = self.shown.phase("training the quantile network")
+        return train_kernel(
+            theta,
+            x,
+            self.problem.x_o,
+            self.plan.config,
+            child_seed(seed, 2),
+            previous,
+            on_epoch,
+            layout=self.problem.layout,
+            own=self.problem.encoder,
+        )
+
+    def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:
+        """Section 2.2.2: given, or the alpha-quantile of the scores."""
+        config = self.plan.config
+        if config.tolerances is not None:
+            return config.tolerances[number - 1]
+        # A network of its own measures in units of its own: the last tolerance does not apply.
+        comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
+        previous = before.tolerance if before and comparable else float("inf")
+        return acceptance_tolerance(scores, previous, self._kept_share, config.min_accepted)
+
+
+def _in_turn(theta: Tensor) -> Propose:
+    """Hand out rows drawn beforehand."""
+    taken = 0
+
+    def take(count: int, key: int) -> Tensor:
+        nonlocal taken
+        taken += count
+        return theta[taken - count : taken]
+
+    return take
+
+
+def _accept_all(x: Tensor) -> Tensor:
+    """The first round has no region yet: A_0 is the whole space."""
+    return torch.zeros(len(x))

@@ -1,0 +1,1 @@
+"""The cosine model: simulator, compiled loop, exact posterior."""

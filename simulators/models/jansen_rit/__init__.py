@@ -1,0 +1,1 @@
+"""The Jansen-Rit neural mass model: simulator and compiled integrator."""

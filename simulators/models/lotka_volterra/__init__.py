@@ -1,0 +1,1 @@
+"""Predators and prey as a jump process: simulator and compiled Gillespie loop."""

@@ -1,0 +1,1 @@
+"""Four bivariate points, five parameters, four modes: simulator and compiled loop."""

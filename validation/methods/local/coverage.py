@@ -1,0 +1,91 @@
+r"""Local HPD: expected coverage as a function of x, read at x_o.
+
+The HPD rank U of the truth (see :mod:`.density_ranks`) is uniform given x when q is right at x.
+A network learns ``r_a(x) = P(U <= a | x)`` for a grid of levels a from the pairs; at x_o its
+distance to the diagonal is
+
+    T(x_o) = mean_a ( r_a(x_o) - a )^2,
+
+and the null replaces the ranks by independent uniforms and trains again, all networks at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators.random import torch_generator
+
+from ...posteriors.draws import check_counts, checked_observations
+from ...posteriors.protocol import as_matrix
+from ...posteriors.recognise import as_posterior
+from ...results.local_result import max_t_result
+from ...results.result import ValidationResult
+from ...scores.classifiers import Training, fit_classifiers
+from ...seeds import part_seed
+from ..density_ranks import hpd_ranks
+from .call import held_out
+
+_LEVELS = 11
+
+
+def local_hpd(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor | None = None,
+    *,
+    num_x_o: int = 10,
+    num_samples: int = 200,
+    num_nulls: int = 100,
+    training: Training | None = None,
+    seed: int = 0,
+) -> ValidationResult:
+    """Test the coverage of q's highest-density regions at x_o.
+
+    Differs from Zhao et al. (2021): one network with an output for each level, where they train
+    one regression a level; that is what makes it fast enough to have a null distribution.
+
+    Args:
+        q: the posterior under test, see :func:`~validation.as_posterior`.
+        theta: parameters of joint draws from prior and simulator, (N, d).
+        x: their observations, (N, p).
+        x_o: one observation (p,), or several (m, p), corrected by max-T; omitted: ``num_x_o`` of
+            the pairs' own, kept out of the training.
+        num_x_o: observations held out where none is given.
+        num_samples: K, draws of q an observation.
+        num_nulls: networks trained on uniform ranks.
+        training: of the networks.
+        seed: of everything random.
+
+    Returns:
+        T, or over several x_o its largest standardised value. ``details``: ``statistics``,
+        ``p_values``, ``p_values_adjusted`` (m,), ``levels`` and ``coverage`` (m, 11) at each x_o.
+
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
+
+    Source: Zhao, Dalmasso, Izbicki & Lee (2021), "Diagnostics for conditional density models and
+    Bayesian inference algorithms", Algorithm 1; statistic of Linhart et al. (2023), Appendix.
+    """
+    check_counts(num_nulls=num_nulls)
+    posterior = as_posterior(q)
+    if x_o is None:
+        (theta, x), rows = held_out(theta, x, num_x_o, seed)
+    else:
+        rows = checked_observations(x_o, as_matrix(x, "x").shape[1])
+    ranks, density = hpd_ranks(posterior, theta, x, num_samples, seed)
+    x = as_matrix(x, "x")
+    levels = torch.linspace(0, 1, _LEVELS + 2, dtype=torch.float64)[1:-1]
+    generator = torch_generator(part_seed(seed, 2))
+    uniform = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)
+    labels = torch.cat([ranks[None], uniform])[..., None] <= levels
+    networks = fit_classifiers(
+        x, labels, training=training or Training((32, 32)), seed=part_seed(seed, 3)
+    )
+    coverage = networks.probabilities(rows).double()
+    values = (coverage - levels).square().mean(dim=2)
+    details = {"x_o": rows, "levels": levels, "coverage": coverage[0], "density": density}
+    return max_t_result("local_hpd", values, seed, details)

@@ -1,0 +1,1 @@
+"""NPTBench: Gaussian posteriors that go wrong in six ways, and the blind prior."""

@@ -1,0 +1,1 @@
+"""Images that are blurred, swirled or noisy, seen through a frozen network."""

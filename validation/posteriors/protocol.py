@@ -1,0 +1,184 @@
+"""What a posterior is to the tests: something that draws ``theta ~ q(. | x)`` for many x.
+
+One layout everywhere: ``q.sample(num_samples, x)`` maps x (n, p) to (num_samples, n, d), sample
+axis first, as sbi, zuko and torch.distributions lay samples out. :func:`as_posterior` brings
+other things into that form, and refuses a shape that could be read in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulators.random import isolated_rng
+
+from ..seeds import part_seed
+
+_bar_is_shown: ContextVar[bool] = ContextVar("_bar_is_shown", default=False)
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """A posterior estimate under test.
+
+    ``sample`` must be a function of its arguments alone: same seed, same draws. A posterior may
+    also offer ``log_prob(theta (K, n, d), x (n, p)) -> (K, n)``, up to a constant for each x,
+    and ``to_base(theta (n, d), x (n, p)) -> z (n, d)``, the inverse of a flow whose base is
+    N(0, I).
+    """
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """Draw (num_samples, n, d) given x (n, p)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedPosterior:
+    """A function ``(num_samples, x) -> samples`` called a batch of observations at a time.
+
+    Each batch runs with the global random streams of Python, numpy and torch at its own seed, and
+    they are restored afterwards.
+    """
+
+    draw: Callable[[int, Tensor], Any]
+    """(num_samples, x (b, p)) -> (num_samples, b, d)."""
+    name: str
+    """What the errors call it."""
+    density: Callable[[Tensor, Tensor], Any] | None = None
+    """(theta (K, n, d), x (n, p)) -> log q up to a constant for each x, (K, n)."""
+    base: Callable[[Tensor, Tensor], Any] | None = None
+    """(theta (n, d), x (n, p)) -> z (n, d), N(0, I) under q."""
+    batch_size: int = 1_000
+    """Most observations in one call of ``draw``."""
+    progress: bool = False
+    """Whether to show a bar over the batches."""
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """Draw (num_samples, n, d) given x (n, p).
+
+        Raises:
+            ValueError: if the draws have another shape, with the shape that was expected.
+        """
+        x = as_matrix(x, "x")
+        batches = list(self._batches(num_samples, len(x)))
+        parts = []
+        with progress_bar(len(batches), f"sampling {self.name}", self.progress) as advance:
+            for k, (start, stop) in enumerate(batches):
+                with isolated_rng(part_seed(seed, k)), torch.no_grad():
+                    drawn = self.draw(num_samples, x[start:stop])
+                parts.append(check_samples(drawn, num_samples, stop - start, self.name))
+                advance()
+        return torch.cat(parts, dim=1)
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Log q(theta | x) up to a constant for each x: theta (K, n, d), x (n, p) -> (K, n).
+
+        Raises:
+            NotImplementedError: if this posterior offers draws only.
+        """
+        if self.density is None:
+            raise NotImplementedError(f"{self.name} offers draws only, no density.")
+        with isolated_rng(0), torch.no_grad():
+            values = torch.as_tensor(self.density(theta, as_matrix(x, "x")))
+        # A distribution over single parameters: independent ones, whose log-densities add up.
+        values = values.sum(dim=-1) if values.ndim == 3 else values
+        if values.shape != theta.shape[:2]:
+            raise ValueError(
+                f"`log_prob` of {self.name} must give one value for each of the "
+                f"{tuple(theta.shape[:2])} draws; got shape {tuple(values.shape)}."
+            )
+        return values.detach().to("cpu", torch.float32)
+
+    def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Map theta (n, d) to the base N(0, I) of a flow, given x (n, p).
+
+        Raises:
+            NotImplementedError: if this posterior is not a flow with a known inverse.
+        """
+        if self.base is None:
+            raise NotImplementedError(
+                f"{self.name} is not a flow with a known inverse; use flow=False."
+            )
+        with isolated_rng(0), torch.no_grad():
+            z = torch.as_tensor(self.base(theta, as_matrix(x, "x")))
+        return z.detach().to("cpu", torch.float32)
+
+    def _batches(self, num_samples: int, rows: int) -> Iterator[tuple[int, int]]:
+        """Cut the rows; no batch has as many rows as samples.
+
+        A batch of shape (K, K, d) could be laid out either way without anyone noticing.
+        """
+        start = 0
+        while start < rows:
+            stop = min(start + self.batch_size, rows)
+            if stop - start == num_samples and num_samples > 1:
+                stop -= 1
+            yield start, stop
+            start = stop
+
+
+def check_samples(samples: Any, num_samples: int, rows: int, name: str) -> Tensor:
+    """Return draws as float32 (num_samples, rows, d), or say which shape was expected."""
+    values = torch.as_tensor(samples).detach().to("cpu", torch.float32)
+    if values.ndim == 3 and values.shape[:2] == (num_samples, rows):
+        return values
+    expected = f"({num_samples}, {rows}, d), that is (num_samples, n, d)"
+    hint = "Return the sample axis first, then one row for each observation, then parameters."
+    if values.ndim == 3 and values.shape[:2] == (rows, num_samples):
+        hint = (
+            "They look laid out (n, num_samples, d): say layout='observations_first' to "
+            "as_posterior, or swap the axes with .transpose(0, 1)."
+        )
+    elif values.shape == (num_samples, rows):
+        hint = "For one parameter, keep the last axis: samples[..., None]."
+    raise ValueError(
+        f"`q` ({name}) must draw samples of shape {expected}; got {tuple(values.shape)}. {hint}"
+    )
+
+
+def as_matrix(values: Any, argument: str) -> Tensor:
+    """Return ``values`` as a float32 matrix on the CPU, one row an observation."""
+    if not isinstance(values, Tensor):
+        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
+    rows: Tensor = values.detach().to("cpu", torch.float32)
+    if rows.ndim != 2:
+        raise ValueError(
+            f"`{argument}` must be a matrix, one row a draw; got shape {tuple(rows.shape)}. "
+            f"For one column use {argument}[:, None], for one row {argument}[None, :]."
+        )
+    return rows.contiguous()
+
+
+def as_rows(values: Any, argument: str) -> Tensor:
+    """Return one row (p,) or several (m, p) as a float32 matrix (m, p) on the CPU."""
+    rows = torch.as_tensor(values)
+    return as_matrix(rows[None] if rows.ndim == 1 else rows, argument)
+
+
+@contextmanager
+def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], None]]:
+    """Give a function that advances a bar of ``total`` steps; silent unless ``show``.
+
+    A bar inside another stays silent: the terminal shows one at a time.
+    """
+    if not show or total < 2 or _bar_is_shown.get():
+        yield lambda: None
+        return
+    with isolated_rng(0):  # importing rich draws from Python's global stream
+        from rich.console import Console
+        from rich.progress import Progress
+
+    token = _bar_is_shown.set(True)
+    try:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label, total=total)
+            yield lambda: bar.advance(task)
+    finally:
+        _bar_is_shown.reset(token)

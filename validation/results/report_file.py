@@ -1,0 +1,91 @@
+"""A validation on the disk: JSON that pages are drawn from, or the page itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FORMAT = "abi-validation"
+FORMAT_VERSION = 1
+_NUMBER = int | float
+_ENTRIES: Mapping[str, Any] = {
+    "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
+    "skipped": dict, "asked": dict, "versions": dict,
+}  # fmt: skip
+_OF_A_TEST: Mapping[str, Any] = {
+    "method": str, "statistic": _NUMBER, "p_value": _NUMBER, "p_value_adjusted": _NUMBER,
+    "rejected": bool, "sees": str, "blind_to": str, "source": str, "seed": int,
+}  # fmt: skip
+
+
+def write_report(data: Mapping[str, Any], path: Path) -> None:
+    """Write the data of a report as the path's suffix says."""
+    if path.suffix == ".json":
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n"
+    elif path.suffix in (".html", ".htm"):
+        from ..page import render
+        from ..page.validation_page import validation_page
+
+        text = render(validation_page(data, "Validation of a posterior"))
+    else:
+        raise ValueError(f"`path` must end in .html (a page) or .json (its data); got {path.name}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def load_report(path: str | Path) -> dict[str, Any]:
+    """Read what :meth:`Report.save` wrote as .json, for ``abi report``.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: if the file is not a saved report, or is from a newer version.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"`path`: {path} could not be read as JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(
+            f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "
+            "or abi validate --out."
+        )
+    _check(data, {"version": int}, f"`path`: {path}")
+    if data["version"] > FORMAT_VERSION:
+        raise ValueError(
+            f"`path`: {path} has format version {data['version']}; this validation reads up to "
+            f"{FORMAT_VERSION}. Install a newer abi-toolkit."
+        )
+    _check(data, _ENTRIES, f"`path`: {path}")
+    if not data["results"]:
+        raise ValueError(f"`path`: {path} is damaged: it holds the result of no test.")
+    for place, row in enumerate(data["results"]):
+        _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
+    _check_names(data, f"`path`: {path}")
+    return data
+
+
+def _check_names(data: Mapping[str, Any], where: str) -> None:
+    """Refuse names that are not one a parameter."""
+    names, width = data.get("parameter_names"), data["asked"].get("theta_dim")
+    if names is None:
+        return
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{where} is damaged: `parameter_names` must be a list of names.")
+    if width is not None and len(names) != width:
+        raise ValueError(
+            f"{where} is damaged: `parameter_names` names {len(names)} of {width} parameters."
+        )
+
+
+def _check(found: Any, entries: Mapping[str, Any], where: str) -> None:
+    """Refuse what a page could not be drawn from."""
+    for name, kind in entries.items():
+        if not isinstance(found, dict) or not isinstance(found.get(name), kind):
+            raise ValueError(
+                f"{where} is damaged: its entry {name!r} is missing or of a wrong type."
+            )
