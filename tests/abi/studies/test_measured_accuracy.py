@@ -9,7 +9,7 @@ import pytest
 
 from abi.studies.reproduce.cells import Cell
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 PAPER = ROOT / "examples/paper"
 sys.path.insert(0, str(PAPER))
 

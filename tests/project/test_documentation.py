@@ -11,7 +11,7 @@ import pytest
 
 from abi.cli.ending import EXIT_STATUS
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:

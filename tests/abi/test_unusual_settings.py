@@ -308,7 +308,7 @@ def test_an_observation_is_looked_at_before_q_is_sampled(name: str, x_o: Any) ->
 def test_the_doctor_looks_for_all_that_the_project_asks_for() -> None:
     import tomllib
 
-    path = Path(__file__).parents[1] / "pyproject.toml"
+    path = Path(__file__).parents[2] / "pyproject.toml"
     project = tomllib.loads(path.read_text())["project"]
     assert len(doctor.required("abi-toolkit")) == len(project["dependencies"])
     versions = doctor.examine()["versions"]

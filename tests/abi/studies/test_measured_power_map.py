@@ -12,7 +12,7 @@ from abi.studies.benchmark.results import markdown as experiment_table
 from validation.page.power_map import check_power_map
 from validation.perturbations import FAILURES
 
-PAPER = Path(__file__).parents[1] / "examples/paper"
+PAPER = Path(__file__).parents[3] / "examples/paper"
 sys.path.insert(0, str(PAPER))
 
 import power_map  # noqa: E402

@@ -16,7 +16,7 @@ import torch
 import abi
 from abi.files.run_folder import RunFolder
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 SIMULATOR = """
 import torch
 from torch.distributions import Independent, Uniform

@@ -19,7 +19,7 @@ PUBLISHED = (0.55, 0.028, 0.80, 0.024, 34.0, 5.9, 0.25, 0.25)
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    path = Path(__file__).parent.parent / "examples" / "lynx_hare_model.py"
+    path = Path(__file__).parents[3] / "examples" / "lynx_hare_model.py"
     spec = importlib.util.spec_from_file_location("lynx_hare_model", path)
     assert spec is not None
     assert spec.loader is not None

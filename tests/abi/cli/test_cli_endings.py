@@ -26,7 +26,7 @@ from abi.cli.ending import EXIT_STATUS
 from abi.files.parts import FORMAT_VERSION
 from simulators.random import isolated_rng
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 MODULE = """
 import time, torch
 from torch.distributions import Independent, Uniform

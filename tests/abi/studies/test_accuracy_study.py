@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-FOLDER = Path(__file__).parents[1] / "examples" / "paper"
+FOLDER = Path(__file__).parents[3] / "examples" / "paper"
 
 
 @pytest.fixture

@@ -309,7 +309,7 @@ def test_interruption_stops_the_workers_and_keeps_what_was_done(tmp_path: Path) 
         f"simulate(faulty.Logged({str(log)!r}, 0.02), submission(400), workers=2, seed=4, "
         f"store={str(store)!r})"
     )
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[2]
     paths = os.pathsep.join([str(tests), str(tests.parent)])
     user = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -447,7 +447,7 @@ def result_of(batch: Batch, seconds: float) -> BatchResult:
 
 def start_script(statement: str, stderr: int | None = None) -> subprocess.Popen[bytes]:
     """Run a statement in a process of its own."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[2]
     paths = os.pathsep.join([str(here), str(here.parent)])
     code = (
         f"import torch, faulty_simulators as faulty\nfrom simulators import simulate\n{statement}"
