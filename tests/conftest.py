@@ -10,6 +10,9 @@ import pytest
 import torch
 from hypothesis import settings
 
+# Fixtures of a room are no doctests.
+collect_ignore_glob = ["*/conftest.py"]
+
 # The same examples on every machine, however busy it is.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_sampler import BY_GENERATOR, X_O, quick_fit
+from fits import BY_GENERATOR, X_O, quick_fit
 
 import abi
 from abi.files.parts import read_parts

@@ -12,50 +12,14 @@ import numpy as np
 import problems
 import pytest
 import torch
+from fits import BY_GENERATOR, QUICK, SMALL, X_O, quick_fit
 from torch import Tensor
 
 import abi
-from abi.generators.flow import FlowSettings
-from abi.generators.potnet import POTNetSettings
-from abi.generators.wgan import WGANSettings
 from abi.rounds.problem import Plan
-from abi.training.loop import TrainingSettings
 from simulators import MG1, GaussianLinear, Simulations, from_function, sample_prior, simulate
 
-QUICK = TrainingSettings(max_epochs=15)
-SMALL = abi.ABIConfig(
-    hidden=(32, 32),
-    num_slices=3,
-    num_levels=6,
-    network_training=QUICK,
-    generator_training=QUICK,
-    flow=FlowSettings(num_transforms=1, hidden=(32,)),
-    num_flows=1,
-    min_accepted=100,
-    potnet=POTNetSettings(
-        hidden=(32, 32), training=TrainingSettings(batch_size=256, max_epochs=100, num_steps=300)
-    ),
-    wgan=WGANSettings(hidden=(32, 32), num_steps=250, learning_rate=3e-3),
-)
 # A fit whose draws at every round are the generator's.
-BY_GENERATOR = {
-    kind: replace(SMALL, adjustment="quantile", proposal="generator", generator=kind)
-    for kind in ("flow", "mixture", "potnet", "wgan")
-}
-X_O = torch.tensor([0.5, -0.5, 0.6, -0.4, 0.4, -0.6])
-
-
-def quick_fit(**changes: object) -> abi.ABIPosterior:
-    arguments: dict[str, object] = {
-        "prior": problems.BOX,
-        "simulator": problems.simulate,
-        "x_o": X_O,
-        "num_simulations": 1_200,
-        "num_rounds": 2,
-        "config": SMALL,
-        "progress": False,
-    }
-    return abi.fit(**(arguments | changes))  # type: ignore[arg-type]
 
 
 def test_appendix_c1_reaches_the_exact_posterior_and_does_not_drift() -> None:

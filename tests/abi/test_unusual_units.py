@@ -11,8 +11,8 @@ import numpy as np
 import problems
 import pytest
 import torch
+from fits import BY_GENERATOR, SMALL, X_O, quick_fit
 from problems import default_float64
-from test_sampler import BY_GENERATOR, SMALL, X_O, quick_fit
 from torch import Tensor, nn
 from torch.distributions import (
     AffineTransform,

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .experiment import Experiment, Part
+if TYPE_CHECKING:
+    from .experiment import Experiment, Part
 
 EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
     "nptbench": (

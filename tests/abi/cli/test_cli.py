@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,42 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typed_commands import run
 
 import abi
 from abi.files.run_folder import RunFolder
-
-ROOT = Path(__file__).parents[3]
-SIMULATOR = """
-import torch
-from torch.distributions import Independent, Uniform
-
-prior = Independent(Uniform(torch.zeros(2), torch.ones(2)), 1)
-
-def sampler(n):
-    return torch.rand(n, 2)
-
-def simulate(theta):
-    return theta.repeat(1, 2) + 0.1 * torch.randn(len(theta), 4)
-"""
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "abi", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "mymodule.py").write_text(SIMULATOR)
-    np.savetxt(tmp_path / "observed.csv", [[0.3, 0.7, 0.35, 0.65]], delimiter=",", header="a,b,c,d")
-    return tmp_path
 
 
 def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Path) -> None:
@@ -169,7 +136,7 @@ def test_a_shadowed_package_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_threads_are_left_as_found() -> None:
-    from test_sampler import quick_fit
+    from fits import quick_fit
 
     before = torch.get_num_threads()
     quick_fit(num_simulations=400)

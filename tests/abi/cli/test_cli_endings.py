@@ -11,14 +11,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from test_cli import run
+from invoked_commands import invoke
+from typed_commands import run
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from abi.cli import doctor
 from abi.cli.app import app, main
@@ -44,11 +43,6 @@ def sharp(num_samples, x):
     return x[:, :2] + 0.001 * torch.randn(num_samples, len(x), 2)
 """
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
-
-
-def invoke(*words: str) -> Any:
-    with isolated_rng(0):  # what a command imports may draw from the global streams
-        return CliRunner().invoke(app, words, env={"COLUMNS": "200"})
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_cli_endings import invoke
-from test_report import Outline, stub
+from invoked_commands import invoke
+from pages import Outline, stub
 
 import validation
 from abi.cli.posterior_table import mean_and_sd

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import problems
 import pytest
 import torch
-from test_sampler import SMALL, X_O, quick_fit
+from fits import SMALL, X_O, quick_fit
 from torch import Tensor, nn
 
 import abi

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_sampler import SMALL, X_O, quick_fit
+from fits import SMALL, X_O, quick_fit
 from torch import Tensor
 
 from abi import ABIConfig

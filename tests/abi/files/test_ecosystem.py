@@ -13,7 +13,7 @@ import problems
 import pytest
 import torch
 import zuko
-from test_sampler import SMALL, X_O, quick_fit
+from fits import SMALL, X_O, quick_fit
 
 import abi
 from abi.posterior import DRAWS_KEY

@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,67 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from problems import prior, simulate
+from pages import Outline, checked, page_for, stub
 from torch import Tensor
 from typer.testing import CliRunner
 
 import abi
 from abi.cli.app import app
-from abi.generators.support import Support
 from abi.report.fit_page import fit_verdict, prepare
 from abi.report.sections.replay import NUM_FITS, fit_code, validation_code
-from abi.report.sources import FitRecord, Wanted, read_fit
+from abi.report.sources import Wanted, read_fit
 from abi.training.loop import TrainingLog
-from simulators import GaussianLinear, sample_joint, sample_prior
+from simulators import sample_prior
 from simulators.random import isolated_rng
-from validation import Report, load_report, validate
-from validation.page import render
+from validation import Report, load_report
 
 pytest.importorskip("matplotlib")
-QUICK = {"num_simulations": 400, "num_rounds": 2, "progress": False}
-X_O = torch.tensor([0.5, -0.5] * 3)
-TASK = GaussianLinear(2, 1.0, 1.0)
-
-
-class Outline(HTMLParser):
-    """Tags with their attributes, and the text a reader sees."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.hidden = 0
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self.hidden += tag in ("script", "style")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.hidden -= tag in ("script", "style")
-
-    def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "mine"
-    abi.fit(prior, simulate, X_O, run_dir=folder, **QUICK)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def page(run_dir: Path) -> str:
-    out = run_dir.parent / "mine.html"
-    done = CliRunner().invoke(app, ["report", str(run_dir), "--out", str(out)])
-    assert done.exit_code == 0, done.output
-    return out.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -87,54 +40,6 @@ def streams() -> Iterator[None]:
 
 def exact(num_samples: int, x: Tensor) -> Tensor:
     return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
-
-
-def sharp(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.2 * torch.randn(num_samples, *x.shape)
-
-
-def checked(q: Any, names: list[str], num_pairs: int = 80) -> Report:
-    return validate(q, *sample_joint(TASK, num_pairs, 0), names, num_samples=40)
-
-
-@pytest.fixture(scope="module")
-def report() -> Report:
-    names = ["sbc", "tarp", "c2st", "conformal_multiple", "score_rank", "colt_identity"]
-    with isolated_rng(0):
-        return checked(sharp, [*names, "lc2st", "local_hpd"])
-
-
-def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
-    """A fit of ``dim`` independent normals that was never run."""
-
-    class Normals:
-        def sample(self, num_samples: int, seed: int) -> Tensor:
-            return torch.randn(num_samples, dim, generator=torch.Generator().manual_seed(seed))
-
-    rounds = tuple(
-        abi.RoundRecord(t, 1.0 / t, 100, 0.0, 100, 50, 100, 0, "flat", None, None, 1.0)
-        for t in (1, 2)
-    )
-    draws = Normals().sample(2_000, 0)
-    posterior = abi.ABIPosterior(
-        model=Normals(),  # type: ignore[arg-type]
-        x_o=torch.zeros(3),
-        parameter_names=names or tuple(f"theta_{j + 1}" for j in range(dim)),
-        rounds=rounds,
-        accepted=draws,
-        seed=0,
-        config=abi.ABIConfig(),
-    )
-    ends = torch.full((dim,), torch.inf)
-    return FitRecord(
-        "stub", posterior, draws, 3 * draws, None, Support(-ends, ends), None, None, None, None, ()
-    )
-
-
-def page_for(record: FitRecord, num_predictive: int = 0) -> str:
-    from abi.report.assemble import page_of
-
-    return render(page_of([prepare(record, num_predictive, 0, "fit1")], [], None, ()))
 
 
 def test_a_fit_alone_is_never_called_right(run_dir: Path, page: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_power_map import MAP
-from test_report import page_for, report, sharp, stub  # noqa: F401 (report is a fixture)
+from pages import page_for, stub
+from power_maps import MAP
 
 import validation
 from abi.report.assemble import page_of
@@ -49,7 +49,7 @@ def start(profile: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -> dict[str, Path]:  # noqa: F811
+def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -> dict[str, Path]:
     from validation.report import report_data
 
     folder = tmp_path_factory.mktemp("pages")

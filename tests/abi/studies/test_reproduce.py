@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_cli_endings import invoke
+from invoked_commands import invoke
 
 from abi import baselines, metrics
 from abi.cli import reproduce as command

@@ -20,6 +20,7 @@ import torch
 from faulty_simulators import HARMLESS, HEALTHY, REASONS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from submissions import KINDS, ONE_ROW, start_script, submission, wait_until
 from torch import Tensor
 
 import simulators
@@ -28,9 +29,6 @@ from simulators.custom import FunctionSimulator
 from simulators.running.batches import Batch, BatchResult
 from simulators.running.cuts import Pace, cut_by_rows, cut_by_time
 from simulators.running.engines import Engine, open_engine
-
-ONE_ROW = FunctionSimulator(faulty.one_row, batched=False)
-KINDS = {"one row": ONE_ROW, "many rows": faulty.many_rows, "seeded": faulty.Seeded()}
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +52,6 @@ def engine(request: pytest.FixtureRequest) -> Engine:
         return open_engine()
     found: Engine = request.getfixturevalue(request.param)
     return found
-
-
-def submission(num_rows: int, faults: dict[int, int] | None = None) -> Tensor:
-    """Rows (fault, row number), faults at the rows given."""
-    theta = torch.stack([torch.zeros(num_rows), torch.arange(num_rows).float()], dim=1)
-    for row, code in (faults or {}).items():
-        theta[row, 0] = code
-    return theta
 
 
 def assert_costs_only_itself(run: simulators.Simulations, faults: dict[int, int]) -> None:
@@ -304,7 +294,7 @@ def test_interruption_stops_the_workers_and_keeps_what_was_done(tmp_path: Path) 
     theta = submission(400)
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "import faulty_simulators as faulty; from test_runner import submission; "
+        "import faulty_simulators as faulty; from submissions import submission; "
         "from simulators import simulate; "
         f"simulate(faulty.Logged({str(log)!r}, 0.02), submission(400), workers=2, seed=4, "
         f"store={str(store)!r})"
@@ -445,32 +435,12 @@ def result_of(batch: Batch, seconds: float) -> BatchResult:
     return BatchResult(index, np.zeros((len(batch), 1), np.float32), (), seconds)
 
 
-def start_script(statement: str, stderr: int | None = None) -> subprocess.Popen[bytes]:
-    """Run a statement in a process of its own."""
-    here = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(here), str(here.parent)])
-    code = (
-        f"import torch, faulty_simulators as faulty\nfrom simulators import simulate\n{statement}"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stderr=stderr, env=os.environ | {"PYTHONPATH": paths}
-    )
-
-
 def alive(pid: int) -> bool:
     """Whether a process is running; one that only waits to be buried is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def wait_until(condition: object, seconds: float = 60.0) -> None:
-    """Wait for a condition, for as long as a slow machine may take."""
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
 
 
 assert HEALTHY == 0  # submission() fills with it

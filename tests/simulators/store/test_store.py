@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from faulty_simulators import HARMLESS
-from test_runner import KINDS, start_script, submission, wait_until
+from submissions import KINDS, start_script, submission, wait_until
 
 from simulators import forget_failures, load_store, simulate
 from simulators.custom import FunctionSimulator

@@ -7,30 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report import Outline
+from pages import Outline
+from power_maps import MAP
 from typer.testing import CliRunner
 
 from abi.cli.app import app
 from validation.page import Section, Shade, Table, Text
 from validation.page.power_map import check_power_map, load_power_map, power_map_section
-
-MAP: dict[str, Any] = {
-    "format": "power_map",
-    "version": 1,
-    "tests": ["sbc", "c2st", "one's own"],
-    "failures": ["too wide", "correlated <0.7>"],
-    "cells": {
-        "too wide": {
-            "sbc": {"strength": 0.2, "seconds": 0.02},
-            "c2st": {"strength": 0.5, "seconds": 1.25},
-            "one's own": {"strength": 0.25, "seconds": 3},
-        },
-        "correlated <0.7>": {
-            "sbc": {"strength": None, "seconds": 0.02},
-            "c2st": {"strength": 12, "seconds": 1.25},
-        },
-    },
-}
 
 
 @pytest.fixture

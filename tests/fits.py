@@ -1,0 +1,54 @@
+"""Small fits that take seconds, for tests of what comes before and after them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import problems
+import torch
+
+import abi
+from abi.generators.flow import FlowSettings
+from abi.generators.potnet import POTNetSettings
+from abi.generators.wgan import WGANSettings
+from abi.training.loop import TrainingSettings
+
+QUICK = TrainingSettings(max_epochs=15)
+
+
+SMALL = abi.ABIConfig(
+    hidden=(32, 32),
+    num_slices=3,
+    num_levels=6,
+    network_training=QUICK,
+    generator_training=QUICK,
+    flow=FlowSettings(num_transforms=1, hidden=(32,)),
+    num_flows=1,
+    min_accepted=100,
+    potnet=POTNetSettings(
+        hidden=(32, 32), training=TrainingSettings(batch_size=256, max_epochs=100, num_steps=300)
+    ),
+    wgan=WGANSettings(hidden=(32, 32), num_steps=250, learning_rate=3e-3),
+)
+
+
+BY_GENERATOR = {
+    kind: replace(SMALL, adjustment="quantile", proposal="generator", generator=kind)
+    for kind in ("flow", "mixture", "potnet", "wgan")
+}
+
+
+X_O = torch.tensor([0.5, -0.5, 0.6, -0.4, 0.4, -0.6])
+
+
+def quick_fit(**changes: object) -> abi.ABIPosterior:
+    arguments: dict[str, object] = {
+        "prior": problems.BOX,
+        "simulator": problems.simulate,
+        "x_o": X_O,
+        "num_simulations": 1_200,
+        "num_rounds": 2,
+        "config": SMALL,
+        "progress": False,
+    }
+    return abi.fit(**(arguments | changes))  # type: ignore[arg-type]
