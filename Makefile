@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: demo test lint docs clean
+.PHONY: demo quick test lint docs clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file examples/mypy.ini examples
 	$(BIN)/lint-imports
+
+# The first circle: style, types, import rules, and the contracts that everything else rests on.
+quick: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(QUICK)
 
 test: lint
 	$(BIN)/python -m pytest -n 2

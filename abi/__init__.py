@@ -21,3 +21,7 @@ __all__ = [
     "msw_distance",
     "resume",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__  # what a user needs: rooms are found in docs/architecture.md

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
+import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,6 +17,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("abi", "simulators", "validation")
+ORDER = ("abi", "validation", "simulators")
+ROOMS = sorted(
+    str(path.parent.relative_to(ROOT))
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("__init__.py")
+)
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 HEAVY = {
     "sbi", "ot", "sklearn", "scipy.stats", "matplotlib", "arviz", "numba", "zuko", "pebble", "dask",
@@ -38,18 +48,36 @@ def test_import_rules_hold() -> None:
     assert result.returncode == 0, result.stdout
 
 
-def test_only_the_command_line_imports_all_three() -> None:
-    def imported(path: Path) -> set[str]:
-        tree = ast.parse(path.read_text())
-        names = {n.name for x in ast.walk(tree) if isinstance(x, ast.Import) for n in x.names}
-        names |= {
-            x.module or "" for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and x.level == 0
-        }
-        return {name.split(".")[0] for name in names}
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_a_room_is_no_crowd_and_says_what_lives_there(room: str) -> None:
+    inside = [p for p in (ROOT / room).glob("*.py") if p.stem not in ("__init__", "__main__")]
+    assert len(inside) <= 12
+    assert ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text()))
 
-    for path in SOURCES:
-        if path.is_relative_to(ROOT / "abi") and "cli" not in path.parts:
-            assert "validation" not in imported(path), path
+
+def test_the_page_on_architecture_names_every_room_and_no_other() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    listed = re.findall(r"^- `([\w/]+)`:", page, re.MULTILINE)
+    assert listed == sorted(listed, key=lambda room: (ORDER.index(room.split("/")[0]), room))
+    assert set(listed) == set(ROOMS) - set(PACKAGES)
+    for path in re.findall(r"`((?:abi|simulators|validation|tests|docs)/[\w/.]+)`", page):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_picture_of_the_house_has_its_rooms_and_no_other() -> None:
+    tops = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
+        for path in SOURCES
+        if path.parent.parent != ROOT or path.stem not in ("__init__", "__main__")
+    }
+    drawn = re.findall(r"<title>([\w.]+):", (ROOT / "docs/rooms.svg").read_text())
+    assert sorted(drawn) == sorted(name for name in tops if name.count(".") == 1)
+
+
+def test_tab_shows_what_a_user_needs_and_no_more() -> None:
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        assert set(dir(module)) == set(module.__all__)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -73,24 +101,17 @@ def test_importing_abi_costs_little_more_than_importing_torch() -> None:
     assert min(float(python(code)) for _ in range(3)) < 0.3
 
 
-def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--wheel-dir",
-            tmp_path,
-            ".",
-        ],
-        check=True,
-        cwd=ROOT,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("abi_toolkit-*.whl")
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist, and the wheel that is built from it."""
+    out = tmp_path_factory.mktemp("built")
+    building = [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, "."]
+    subprocess.run(building, check=True, cwd=ROOT, capture_output=True)
+    return out
+
+
+def test_the_wheel_holds_the_three_packages_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("abi_toolkit-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == set(PACKAGES)
     for package in PACKAGES:
@@ -100,6 +121,42 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> 
         f"validation/page/templates/page.{kind}" for kind in ("html.j2", "css", "js")
     }  # what a report is made of
     assert expected <= set(names)
+
+
+def test_the_sdist_is_small_and_has_no_kept_results(built: Path) -> None:
+    (sdist,) = built.glob("abi_toolkit-*.tar.gz")
+    assert sdist.stat().st_size <= 3_000_000
+    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
+    assert not [name for name in names if "/examples/" in name and name.endswith((".json", ".png"))]
+    assert any(name.endswith("tests/conftest.py") for name in names)
+
+
+def test_installed_commands_find_all_they_read_outside_the_checkout(
+    built: Path, tmp_path: Path
+) -> None:
+    (wheel,) = built.glob("abi_toolkit-*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "mine.py").write_text(
+        "import torch\n\n"
+        "def posterior(x):\n    return torch.distributions.Normal(x / 2, 0.05**0.5)\n"
+    )
+
+    def command(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "abi", *words], capture_output=True, text=True,
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "site")}, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert str(tmp_path / "site") in command("--version")
+    task = ("--simulator", "simulators:GaussianLinear")
+    command("simulate", *task, "--num-simulations", "60", "--out", "store")
+    words = ("--posterior", "mine:posterior", "--data", "store", "-m", "sbc")
+    command("validate", *words, "--out", "validation.json")
+    command("report", "validation.json", "--out", "page.html")
+    assert "</html>" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
