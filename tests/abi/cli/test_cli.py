@@ -54,7 +54,7 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
 
 
 def test_a_task_brings_prior_observation_and_exact_answer(folder: Path) -> None:
-    done = run(folder, "fit", "--simulator", "simulators:MG1", "--num-simulations", "1000",
+    done = run(folder, "fit", "--simulator", "simulators:MG1", "--num-simulations", "300",
                "--rounds", "1", "--out", "queue", "--no-progress")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "exact mean ± sd" in done.stdout
@@ -66,7 +66,7 @@ def test_a_task_brings_prior_observation_and_exact_answer(folder: Path) -> None:
 
 def test_an_interrupted_run_goes_on(folder: Path) -> None:
     words = ("fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:sampler",
-             "--observed", "observed.csv", "--num-simulations", "1200", "--rounds", "3",
+             "--observed", "observed.csv", "--num-simulations", "600", "--rounds", "3",
              "--no-progress", "--out")  # fmt: skip
     whole = run(folder, *words, "whole")
     assert whole.returncode == 0, whole.stderr
