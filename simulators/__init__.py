@@ -42,3 +42,7 @@ __all__ = [
     "sample_prior",
     "simulate",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__  # what a user needs: rooms are found in docs/architecture.md

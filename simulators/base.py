@@ -235,6 +235,11 @@ def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:
     return count, fresh_seed() if seed is None else as_seed(seed)
 
 
+def numbered_names(theta_dim: int) -> tuple[str, ...]:
+    """theta_1 ... theta_d."""
+    return tuple(f"theta_{j + 1}" for j in range(theta_dim))
+
+
 def check_names(names: Sequence[str], theta_dim: int) -> tuple[str, ...]:
     """Return the names of parameters, ``theta_dim`` different ones, or say what is wrong."""
     if isinstance(names, str):

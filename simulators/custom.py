@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .base import Prior, SeededSimulator, as_rows, as_sampler, check_names, sample_prior
+from .base import (
+    Prior,
+    SeededSimulator,
+    as_rows,
+    as_sampler,
+    check_names,
+    numbered_names,
+    sample_prior,
+)
 from .random import child_seed, isolated_rng, stream_seed
 
 
@@ -87,7 +95,7 @@ class CustomTask:
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """The names given, or theta_1 ... theta_d."""
-        return self.names or tuple(f"theta_{j + 1}" for j in range(self.theta_dim))
+        return self.names or numbered_names(self.theta_dim)
 
     @property
     def observation(self) -> Tensor:

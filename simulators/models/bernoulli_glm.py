@@ -35,8 +35,8 @@ from torch import Tensor
 from torch.distributions import Distribution, MultivariateNormal
 
 from ..arguments import choice, settle
-from ..base import as_draws, as_observation, as_rows
-from ..random import stream_seed
+from ..base import as_draws, as_observation
+from .declared import Observation, prepared
 
 Array = NDArray[np.float64]
 
@@ -60,6 +60,8 @@ class BernoulliGLM:
 
     theta_dim = _NUM_LAGS + 1
     parameter_names = ("offset", *(f"filter_{j + 1}" for j in range(_NUM_LAGS)))
+    observation = Observation(_OBSERVATION_SEED)
+    """The default observation, (x_dim,)."""
 
     def __post_init__(self) -> None:
         settle(self, summary=choice("sufficient", "raw"))
@@ -84,17 +86,11 @@ class BernoulliGLM:
             np.linalg.solve(np.linalg.cholesky(prior_precision()).T, noise)
         ).float()
 
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (x_dim,)."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
-
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 10) -> x (n, x_dim), float32."""
         from ..streams.xoshiro import row_uniforms
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = stream_seed(seed)
+        rows, seed = prepared(theta, self.theta_dim, seed)
         chance = row_uniforms(seed, len(rows), _NUM_BINS, first_row)
         # u < 1 / (1 + exp(-psi)), without the overflow. einsum, not a matrix product: that would
         # round a row differently by how many others stand beside it.

@@ -24,12 +24,13 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal
 
 from ..arguments import POSITIVE, count, settle
-from ..base import as_draws, as_observation, as_rows
-from ..random import child_seed, stream_seed, torch_generator
+from ..base import as_draws, as_observation
+from ..random import child_seed, torch_generator
+from .location import GaussianLocation
 
 
 @dataclass(frozen=True)
-class GaussianLinear:
+class GaussianLinear(GaussianLocation):
     """Gaussian location model with a Gaussian prior.
 
     Args:
@@ -58,16 +59,6 @@ class GaussianLinear:
         return cls(1, 20.0, 1.0, (6.24,))
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """theta_1 ... theta_d."""
-        return tuple(f"theta_{j + 1}" for j in range(self.theta_dim))
-
-    @property
-    def x_dim(self) -> int:
-        """One value a parameter."""
-        return self.theta_dim
-
-    @property
     def prior(self) -> Distribution:
         """N(0, prior_variance I)."""
         scale = torch.full((self.theta_dim,), math.sqrt(self.prior_variance))
@@ -84,15 +75,6 @@ class GaussianLinear:
         if self.default_observation is not None:
             return torch.tensor(self.default_observation)
         return self(self.true_theta[None], seed=2021)[0]
-
-    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
-        """Simulate theta (n, d) -> x (n, d), float32."""
-        from ..streams.xoshiro import row_normals
-
-        rows = as_rows(theta, self.theta_dim).double()
-        seed = stream_seed(seed)
-        noise = row_normals(seed, len(rows), self.x_dim, first_row)
-        return (rows + math.sqrt(self.noise_variance) * torch.from_numpy(noise)).float()
 
     def posterior_moments(self, x_o: Tensor) -> tuple[Tensor, float]:
         """Mean (d,) and variance (of each coordinate) of the exact posterior at ``x_o``."""

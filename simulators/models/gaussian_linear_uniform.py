@@ -20,18 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
+from torch.distributions import Distribution
 
 from ..arguments import POSITIVE, count, settle
-from ..base import as_draws, as_observation, as_rows
-from ..random import stream_seed
+from ..base import as_draws, as_observation
+from .declared import Observation, uniform_box
+from .location import GaussianLocation
 
 _BOUND = 1.0
-_OBSERVATION_SEED = 2021
 
 
 @dataclass(frozen=True)
-class GaussianLinearUniform:
+class GaussianLinearUniform(GaussianLocation):
     """Gaussian location model on a box.
 
     The default observation is one draw at ``true_theta``, which lies near the prior's edge in
@@ -45,43 +45,21 @@ class GaussianLinearUniform:
     theta_dim: int = 10
     noise_variance: float = 0.1
 
+    observation = Observation(seed=2021)
+    """The default observation, (d,)."""
+
     def __post_init__(self) -> None:
         settle(self, theta_dim=count(), noise_variance=POSITIVE)
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """theta_1 ... theta_d."""
-        return tuple(f"theta_{j + 1}" for j in range(self.theta_dim))
-
-    @property
-    def x_dim(self) -> int:
-        """One value a parameter."""
-        return self.theta_dim
-
-    @property
     def prior(self) -> Distribution:
         """U(-1, 1) for each parameter."""
-        bound = torch.full((self.theta_dim,), _BOUND)
-        return Independent(Uniform(-bound, bound), 1)
+        return uniform_box([-_BOUND] * self.theta_dim, [_BOUND] * self.theta_dim)
 
     @property
     def true_theta(self) -> Tensor:
         """The parameters behind the default observation, (d,): evenly from -0.9 to 0.9."""
         return torch.linspace(-0.9, 0.9, self.theta_dim)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (d,)."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
-
-    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
-        """Simulate theta (n, d) -> x (n, d), float32."""
-        from ..streams.xoshiro import row_normals
-
-        rows = as_rows(theta, self.theta_dim).double()
-        seed = stream_seed(seed)
-        noise = row_normals(seed, len(rows), self.x_dim, first_row)
-        return (rows + math.sqrt(self.noise_variance) * torch.from_numpy(noise)).float()
 
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """Draw (num_samples, d) from the exact posterior at ``x_o`` (d,), in closed form."""

@@ -21,15 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
 
-from ..base import as_draws, as_observation, as_rows
-from ..random import child_seed, stream_seed
+from ..base import as_draws, as_observation
+from ..random import child_seed
+from .declared import Constant, Observation, prepared, uniform_box
 
 _BOUND = 10.0
 _SCALES = (1.0, 0.1)
-_TRUE_THETA = (2.0, -4.0)
-_OBSERVATION_SEED = 2007
 
 
 @dataclass(frozen=True)
@@ -42,29 +40,18 @@ class GaussianMixture:
     theta_dim = 2
     x_dim = 2
     parameter_names = ("theta_1", "theta_2")
-
-    @property
-    def prior(self) -> Distribution:
-        """U(-10, 10) for both parameters."""
-        bound = torch.full((self.theta_dim,), _BOUND)
-        return Independent(Uniform(-bound, bound), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (2,)."""
-        return torch.tensor(_TRUE_THETA)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (2,)."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
+    prior = uniform_box([-_BOUND] * 2, [_BOUND] * 2)
+    """U(-10, 10) for both parameters."""
+    true_theta = Constant(2.0, -4.0)
+    """The parameters behind the default observation, (2,)."""
+    observation = Observation(seed=2007)
+    """The default observation, (2,)."""
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 2) -> x (n, 2), float32."""
         from ..streams.xoshiro import row_normals, row_uniforms
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = stream_seed(seed)
+        rows, seed = prepared(theta, self.theta_dim, seed)
         noise = row_normals(child_seed(seed, 0), len(rows), self.x_dim, first_row)
         broad = row_uniforms(child_seed(seed, 1), len(rows), 1, first_row) < 0.5
         x = rows + np.where(broad, _SCALES[0], _SCALES[1]) * noise

@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
 
-from ..base import as_draws, as_observation, as_rows
-from ..random import child_seed, stream_seed
+from ..base import as_draws, as_observation
+from ..random import child_seed
+from .declared import Constant, prepared, uniform_box
 
 _BOUND = 1.0
 _RADIUS, _WIDTH, _OFFSET = 0.1, 0.01, 0.25
@@ -50,29 +50,18 @@ class TwoMoons:
     theta_dim = 2
     x_dim = 2
     parameter_names = ("theta_1", "theta_2")
-
-    @property
-    def prior(self) -> Distribution:
-        """U(-1, 1) for both parameters."""
-        bound = torch.full((self.theta_dim,), _BOUND)
-        return Independent(Uniform(-bound, bound), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """Parameters in the middle of one crescent at the default observation, (2,)."""
-        return torch.tensor([0.25, 0.25])
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (2,): the origin."""
-        return torch.zeros(self.x_dim)
+    prior = uniform_box([-_BOUND] * 2, [_BOUND] * 2)
+    """U(-1, 1) for both parameters."""
+    true_theta = Constant(0.25, 0.25)
+    """Parameters in the middle of one crescent at the default observation, (2,)."""
+    observation = Constant(0.0, 0.0)
+    """The default observation, (2,): the origin."""
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 2) -> x (n, 2), float32."""
         from ..streams.xoshiro import row_normals, row_uniforms
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        seed = stream_seed(seed)
+        rows, seed = prepared(theta, self.theta_dim, seed)
         noise = row_normals(child_seed(seed, 0), len(rows), 1, first_row)[:, 0]
         turn = row_uniforms(child_seed(seed, 1), len(rows), 1, first_row)[:, 0]
         shift = _ROOT * np.stack([-np.abs(rows.sum(axis=1)), rows[:, 1] - rows[:, 0]], axis=1)

@@ -51,10 +51,7 @@ class Distributed:
         return max(1, threads)
 
     def run(
-        self,
-        simulator: SeededSimulator,
-        batches: Iterator[Batch],
-        timeout: float | None = None,
+        self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
     ) -> Iterator[BatchResult]:
         """Simulate every batch; results come as they complete."""
         limit = self.timeout if timeout is None else timeout

@@ -24,10 +24,7 @@ class Engine(Protocol):
         ...
 
     def run(
-        self,
-        simulator: SeededSimulator,
-        batches: Iterator[Batch],
-        timeout: float | None = None,
+        self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
     ) -> Iterator[BatchResult]:
         """Simulate every batch, taken from the iterator when there is room for it.
 
@@ -48,10 +45,7 @@ class InProcess:
     workers = 1
 
     def run(
-        self,
-        simulator: SeededSimulator,
-        batches: Iterator[Batch],
-        timeout: float | None = None,
+        self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
     ) -> Iterator[BatchResult]:
         """Simulate every batch."""
         if timeout is not None:

@@ -53,10 +53,7 @@ class Processes:
         weakref.finalize(self, _dismiss, self._staff)
 
     def run(
-        self,
-        simulator: SeededSimulator,
-        batches: Iterator[Batch],
-        timeout: float | None = None,
+        self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
     ) -> Iterator[BatchResult]:
         """Simulate every batch; results come as they complete."""
         return self.run_packed(pack(simulator), row_wise(simulator), batches, timeout)
@@ -152,21 +149,17 @@ class _Seat:
         self.worker.send((task.batch, timeout))
 
 
+@dataclass(eq=False)
 class _Run:
     """One run over the batches: who does what, since when, and what to do about faults."""
 
-    def __init__(
-        self,
-        staff: list[_Seat],
-        given_up: Event,
-        workers: int,
-        job: _Job,
-        known: _Experience,
-    ) -> None:
-        self.staff, self.given_up, self.workers = staff, given_up, workers
-        self.job, self.known = job, known
-        self.queue: deque[_Task] = deque()
-        self.failed_starts = 0
+    staff: list[_Seat]
+    given_up: Event
+    workers: int
+    job: _Job
+    known: _Experience
+    queue: deque[_Task] = field(default_factory=deque)
+    failed_starts: int = 0
 
     def results(self) -> Iterator[BatchResult]:
         """Give out work, take in results, until there is none."""

@@ -17,7 +17,6 @@ import warnings
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -95,12 +94,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def append(self, result: BatchResult) -> None:

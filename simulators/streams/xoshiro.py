@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
+TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
 
 
 @njit(inline="always")
@@ -43,28 +43,29 @@ def seed_stream(state: Any, seed: Any, row: Any) -> None:
 
 
 @njit(inline="always")
-def _rotate(z: Any, bits: int) -> Any:
+def rotate(z: Any, bits: int) -> Any:
+    """A word turned to the left by that many bits."""
     return (z << np.uint64(bits)) | (z >> np.uint64(64 - bits))
 
 
 @njit(inline="always")
 def next_word(state: Any) -> Any:
     """The next 64 random bits."""
-    out = _rotate(state[0] + state[3], 23) + state[0]
+    out = rotate(state[0] + state[3], 23) + state[0]
     shifted = state[1] << np.uint64(17)
     state[2] ^= state[0]
     state[3] ^= state[1]
     state[1] ^= state[2]
     state[0] ^= state[3]
     state[2] ^= shifted
-    state[3] = _rotate(state[3], 45)
+    state[3] = rotate(state[3], 45)
     return out
 
 
 @njit(inline="always")
 def uniform(state: Any) -> float:
     """Uniform on the open interval (0, 1): its logarithm is always finite."""
-    return (np.float64(next_word(state) >> np.uint64(11)) + 0.5) * _TO_UNIT
+    return (np.float64(next_word(state) >> np.uint64(11)) + 0.5) * TO_UNIT
 
 
 @njit(inline="always")
@@ -85,28 +86,19 @@ def normal(state: Any) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _fill_normals(out: Any, seed: Any, first_row: Any) -> None:
+def _fill(out: Any, seed: Any, first_row: Any, normals: bool) -> None:
     state = np.empty(4, np.uint64)
     for i in range(out.shape[0]):
         seed_stream(state, seed, first_row + np.uint64(i))
         for j in range(out.shape[1]):
-            out[i, j] = normal(state)
+            out[i, j] = normal(state) if normals else uniform(state)
 
 
 def row_normals(seed: int, num_rows: int, width: int, first_row: int = 0) -> NDArray[np.float64]:
     """Standard normals (num_rows, width); row i is a function of ``(seed, first_row + i)``."""
     out = np.empty((num_rows, width))
-    _fill_normals(out, np.uint64(seed), np.uint64(first_row))
+    _fill(out, np.uint64(seed), np.uint64(first_row), True)
     return out
-
-
-@njit(nogil=True, cache=True)
-def _fill_uniforms(out: Any, seed: Any, first_row: Any) -> None:
-    state = np.empty(4, np.uint64)
-    for i in range(out.shape[0]):
-        seed_stream(state, seed, first_row + np.uint64(i))
-        for j in range(out.shape[1]):
-            out[i, j] = uniform(state)
 
 
 def row_uniforms(seed: int, num_rows: int, width: int, first_row: int = 0) -> NDArray[np.float64]:
@@ -115,5 +107,5 @@ def row_uniforms(seed: int, num_rows: int, width: int, first_row: int = 0) -> ND
     The streams are those of :func:`row_normals`: who needs both gives each a child seed.
     """
     out = np.empty((num_rows, width))
-    _fill_uniforms(out, np.uint64(seed), np.uint64(first_row))
+    _fill(out, np.uint64(seed), np.uint64(first_row), False)
     return out

@@ -25,10 +25,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .xoshiro import seed_stream
+from .xoshiro import TO_UNIT, rotate, seed_stream
 
 _LAYERS = 256
-_TO_UNIT = 1.0 / 9007199254740992.0  # 2^-53
 # Where the tail begins, r, and the area of a layer, v: the one pair for which X_256 = 0.
 _R_EXPONENTIAL, _V_EXPONENTIAL = 7.69711747013104972, 0.0039496598225815571993
 _R_NORMAL, _V_NORMAL = 3.6541528853610088, 0.00492867323399
@@ -62,31 +61,26 @@ def open_stream(seed: Any, row: Any) -> Any:
 
 
 @njit(inline="always")
-def _rotate(z: Any, bits: int) -> Any:
-    return (z << np.uint64(bits)) | (z >> np.uint64(64 - bits))
-
-
-@njit(inline="always")
 def draw_word(s: Any) -> Any:
     """The next 64 random bits, and the stream after them."""
-    word = _rotate(s[0] + s[3], 23) + s[0]
+    word = rotate(s[0] + s[3], 23) + s[0]
     s2 = s[2] ^ s[0]
     s3 = s[3] ^ s[1]
-    return word, (s[0] ^ s3, s[1] ^ s2, s2 ^ (s[1] << np.uint64(17)), _rotate(s3, 45))
+    return word, (s[0] ^ s3, s[1] ^ s2, s2 ^ (s[1] << np.uint64(17)), rotate(s3, 45))
 
 
 @njit(inline="always")
 def draw_uniform(s: Any) -> Any:
     """Uniform on the open interval (0, 1), and the stream after it."""
     word, s = draw_word(s)
-    return (np.float64(word >> np.uint64(11)) + 0.5) * _TO_UNIT, s
+    return (np.float64(word >> np.uint64(11)) + 0.5) * TO_UNIT, s
 
 
 @njit(inline="always")
 def _point(word: Any, ends: Any) -> Any:
     """The layer a word picks and the point of its width."""
     layer = np.intp(word & np.uint64(255))
-    return layer, np.float64(word >> np.uint64(11)) * _TO_UNIT * ends[layer]
+    return layer, np.float64(word >> np.uint64(11)) * TO_UNIT * ends[layer]
 
 
 @njit

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from invoked_commands import invoke
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -89,16 +90,12 @@ def test_files_the_readme_points_to_exist() -> None:
 
 
 def test_options_the_readme_shows_exist() -> None:
-    from typer.testing import CliRunner
-
-    from abi.cli.app import app
-
     shown = dict[str, str]()
     for command, words in re.findall(
         r"^abi (\w+)((?: [^\n]*\\\n)*[^\n]*)$", README, flags=re.MULTILINE
     ):
         if command not in shown:
-            done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+            done = invoke(command, "--help")
             assert done.exit_code == 0, done.output
             shown[command] = done.output
         for option in re.findall(r"--[a-z-]+", words):

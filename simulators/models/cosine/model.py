@@ -23,18 +23,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 
 from ...arguments import count, settle
-from ...base import Prior, as_draws, as_observation, as_rows
-from ...random import stream_seed
+from ...base import as_draws, as_observation
+from ..declared import Constant, Observation, run_compiled
 
-_TRUE_THETA = (1.0 / 80.0, math.pi / 4.0, 0.0, math.log(2.0))
 _MAX_OMEGA = 0.1
-_OBSERVATION_SEED = 2019
 
 
 class _CosinePrior:
@@ -75,6 +72,12 @@ class Cosine:
 
     theta_dim = 4
     parameter_names = ("omega", "phi", "log sigma", "log A")
+    prior = _CosinePrior()
+    """U(0, 1/10) x U(0, 2 pi) x N(0, 1) x N(0, 1)."""
+    true_theta = Constant(1.0 / 80.0, math.pi / 4.0, 0.0, math.log(2.0))
+    """The parameters behind the default observation, (4,)."""
+    observation = Observation(seed=2019)
+    """The default observation, (num_steps,): one series at ``true_theta``."""
 
     def __post_init__(self) -> None:
         settle(self, num_steps=count())
@@ -84,30 +87,11 @@ class Cosine:
         """One value a step."""
         return self.num_steps
 
-    @property
-    def prior(self) -> Prior:
-        """U(0, 1/10) x U(0, 2 pi) x N(0, 1) x N(0, 1)."""
-        return _CosinePrior()
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (4,)."""
-        return torch.tensor(_TRUE_THETA)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (num_steps,): one series at ``true_theta``."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
-
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 4) -> x (n, num_steps), float32."""
         from .kernels import simulate_waves
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        out = np.empty((len(rows), self.num_steps), dtype=np.float32)
-        seed = stream_seed(seed)
-        simulate_waves(rows, np.uint64(seed), np.uint64(first_row), out)
-        return torch.from_numpy(out)
+        return run_compiled(simulate_waves, self, theta, seed, first_row)
 
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """Draw (num_samples, 4) independently from the exact posterior at ``x_o`` (num_steps,).

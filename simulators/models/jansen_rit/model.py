@@ -34,21 +34,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
 
 from ...arguments import choice, settle
-from ...base import as_rows
-from ...random import stream_seed
+from ..declared import Constant, Observation, prepared, uniform_box
 
-_LOWER = (10.0, 50.0, 100.0, -20.0)
-_UPPER = (250.0, 500.0, 5000.0, 20.0)
-_TRUE_THETA = (135.0, 220.0, 2000.0, 0.0)
 _STEPS_PER_SECOND = 1024
 _BURN_IN = 2 * _STEPS_PER_SECOND
 _EVERY = 8
 _NUM_SAMPLES = 1024
 _SEGMENT = 64
-_OBSERVATION_SEED = 2023
 
 
 @dataclass(frozen=True)
@@ -68,6 +62,12 @@ class JansenRit:
 
     theta_dim = 4
     parameter_names = ("C", "mu", "sigma", "g")
+    prior = uniform_box([10.0, 50.0, 100.0, -20.0], [250.0, 500.0, 5000.0, 20.0])
+    """Uniform on the box of the module's table."""
+    true_theta = Constant(135.0, 220.0, 2000.0, 0.0)
+    """The parameters behind the default observation, (4,)."""
+    observation = Observation(seed=2023)
+    """The default observation, (x_dim,)."""
 
     def __post_init__(self) -> None:
         settle(self, summary=choice("series", "spectrum"))
@@ -77,28 +77,12 @@ class JansenRit:
         """1024 values of the record, or 33 of its spectrum."""
         return _NUM_SAMPLES if self.summary == "series" else _SEGMENT // 2 + 1
 
-    @property
-    def prior(self) -> Distribution:
-        """Uniform on the box of the module's table."""
-        return Independent(Uniform(torch.tensor(_LOWER), torch.tensor(_UPPER)), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (4,)."""
-        return torch.tensor(_TRUE_THETA)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (x_dim,)."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
-
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 4) -> x (n, x_dim), float32."""
         from .kernels import simulate_potentials
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
+        rows, seed = prepared(theta, self.theta_dim, seed)
         potential = np.empty((len(rows), _NUM_SAMPLES))
-        seed = stream_seed(seed)
         simulate_potentials(
             rows, 1.0 / _STEPS_PER_SECOND, _BURN_IN, _EVERY,
             np.uint64(seed), np.uint64(first_row), potential,

@@ -35,18 +35,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
 
 from ...arguments import count, flag, settle
-from ...base import as_rows
-from ...random import stream_seed
+from ..declared import Constant, Observation, prepared, uniform_box
 
-_UPPER = (1.0, 0.1, 2.0, 0.1)
-_TRUE_THETA = (0.5, 0.01, 1.0, 0.01)
 _START = (50.0, 100.0)
 _INTERVAL = 0.1
 _NUM_POINTS = 101
-_OBSERVATION_SEED = 2025
 
 
 @dataclass(frozen=True)
@@ -71,29 +66,20 @@ class LotkaVolterra:
     x_dim = 2 * _NUM_POINTS
     num_series = 2
     parameter_names = ("alpha", "beta", "gamma", "delta")
+    prior = uniform_box([0.0] * 4, [1.0, 0.1, 2.0, 0.1])
+    """U([0, 1] x [0, 0.1] x [0, 2] x [0, 0.1])."""
+    true_theta = Constant(0.5, 0.01, 1.0, 0.01)
+    """The parameters behind the default observation, (4,)."""
+    observation = Observation(seed=2025)
+    """The default observation, (202,)."""
 
     def __post_init__(self) -> None:
         settle(self, stop_at_extinction=flag, max_events=count())
 
     @property
-    def prior(self) -> Distribution:
-        """U([0, 1] x [0, 0.1] x [0, 2] x [0, 0.1])."""
-        return Independent(Uniform(torch.zeros(self.theta_dim), torch.tensor(_UPPER)), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (4,)."""
-        return torch.tensor(_TRUE_THETA)
-
-    @property
     def times(self) -> Tensor:
         """When a path is recorded, (101,)."""
         return torch.arange(_NUM_POINTS) * _INTERVAL
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (202,)."""
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 4) -> x (n, 202), float32."""
@@ -132,10 +118,9 @@ class LotkaVolterra:
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         from .kernels import simulate_paths
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
+        rows, seed = prepared(theta, self.theta_dim, seed)
         out = np.empty((len(rows), self.x_dim), dtype=np.float32)
         events = np.empty(len(rows), dtype=np.int64)
-        seed = stream_seed(seed)
         simulate_paths(
             rows, np.array(_START), _INTERVAL, self.stop_at_extinction, self.max_events,
             np.uint64(seed), np.uint64(first_row), out, events,

@@ -108,14 +108,11 @@ class LynxHare:
     parameter_names = (
         "alpha", "beta", "gamma", "delta", "hare_0", "lynx_0", "sigma_h", "sigma_l",
     )  # fmt: skip
+    prior = LynxHarePrior()
+    """The prior of Carpenter (2018)."""
 
     def __post_init__(self) -> None:
         settle(self, steps_per_year=count())
-
-    @property
-    def prior(self) -> LynxHarePrior:
-        """The prior of Carpenter (2018)."""
-        return LynxHarePrior()
 
     @property
     def times(self) -> Tensor:

@@ -29,14 +29,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Independent, Uniform, constraints
+from torch.distributions import constraints
 
 from ...arguments import choice, count, settle
-from ...base import Prior, as_draws, as_observation, as_rows
-from ...random import stream_seed
+from ...base import Prior, as_draws, as_observation
+from ..declared import Constant, Observation, run_compiled, uniform_box
 
 _UPPER = (10.0, 10.0, 1.0 / 3.0)
 
@@ -48,7 +47,6 @@ _INTERMEDIATE = (
     5.05, 6.49, 5.76, 8.67, 16.65, 4.86, 6.27, 6.26, 5.14, 10.60,
     4.23, 6.15, 5.59, 6.34, 6.80, 4.39, 5.71, 5.41, 4.04, 5.01,
 )  # fmt: skip
-_INTERMEDIATE_THETA = (4.0, 3.0, 0.15)
 
 
 class _TruncatedPrior:
@@ -89,6 +87,10 @@ class MG1:
 
     theta_dim = 3
     parameter_names = ("theta_1", "theta_2 - theta_1", "theta_3")
+    true_theta = Constant(4.0, 3.0, 0.15)
+    """The parameters behind the default observation, (3,)."""
+    observation = Observation(2014, _INTERMEDIATE)
+    """The default observation, (num_customers,): published for 50, simulated otherwise."""
 
     def __post_init__(self) -> None:
         settle(self, prior_kind=choice("width", "truncated"), num_customers=count())
@@ -103,29 +105,13 @@ class MG1:
         """The prior over (theta_1, theta_2 - theta_1, theta_3)."""
         if self.prior_kind == "truncated":
             return _TruncatedPrior()
-        return Independent(Uniform(torch.zeros(3), torch.tensor(_UPPER)), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (3,)."""
-        return torch.tensor(_INTERMEDIATE_THETA)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (num_customers,): published for 50, simulated otherwise."""
-        if self.num_customers == len(_INTERMEDIATE):
-            return torch.tensor(_INTERMEDIATE)
-        return self(self.true_theta[None], seed=2014)[0]
+        return uniform_box([0.0] * 3, _UPPER)
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 3) -> x (n, num_customers), float32."""
         from .kernels import simulate_queues
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        out = np.empty((len(rows), self.num_customers), dtype=np.float32)
-        seed = stream_seed(seed)
-        simulate_queues(rows, np.uint64(seed), np.uint64(first_row), out)
-        return torch.from_numpy(out)
+        return run_compiled(simulate_queues, self, theta, seed, first_row)
 
     def reference_posterior(self, x_o: Tensor, num_samples: int, seed: int = 0) -> Tensor:
         """Draw (num_samples, 3) from the exact posterior at ``x_o`` (num_customers,).

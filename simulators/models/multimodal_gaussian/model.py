@@ -26,15 +26,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
 
-from ...base import as_draws, as_observation, as_rows
+from ...base import as_draws, as_observation
 from ...exact.tempering import tempered_smc
-from ...random import child_seed, stream_seed
+from ...random import child_seed
+from ..declared import Constant, Observation, run_compiled, uniform_box
 
 _BOUND = 3.0
-_TRUE_THETA = (0.7, -2.9, -1.0, -0.9, 0.6)
-_OBSERVATION_SEED = 2019
 # One draw at the true parameters, written down: no change to the streams can move it.
 _OBSERVATION = (
     2.00507164, -2.17706895, 1.29018545, -3.18452501,
@@ -55,39 +53,23 @@ class MultimodalGaussian:
     theta_dim = 5
     item_dim = 2  # x is a list of points: their order carries nothing
     parameter_names = ("theta_1", "theta_2", "theta_3", "theta_4", "theta_5")
+    prior = uniform_box([-_BOUND] * 5, [_BOUND] * 5)
+    """U(-3, 3) for each of the five parameters."""
+    true_theta = Constant(0.7, -2.9, -1.0, -0.9, 0.6)
+    """The parameters behind the default observation, (5,)."""
+    observation = Observation(2019, _OBSERVATION)
+    """The default observation, (x_dim,): fixed for four points, simulated otherwise."""
 
     @property
     def x_dim(self) -> int:
         """Two values a point."""
         return 2 * self.num_points
 
-    @property
-    def prior(self) -> Distribution:
-        """U(-3, 3) for each of the five parameters."""
-        bound = torch.full((self.theta_dim,), _BOUND)
-        return Independent(Uniform(-bound, bound), 1)
-
-    @property
-    def true_theta(self) -> Tensor:
-        """The parameters behind the default observation, (5,)."""
-        return torch.tensor(_TRUE_THETA)
-
-    @property
-    def observation(self) -> Tensor:
-        """The default observation, (x_dim,): fixed for four points, simulated otherwise."""
-        if 2 * self.num_points == len(_OBSERVATION):
-            return torch.tensor(_OBSERVATION)
-        return self(self.true_theta[None], _OBSERVATION_SEED)[0]
-
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, 5) -> x (n, 8), float32."""
         from .kernels import simulate_points
 
-        rows = as_rows(theta, self.theta_dim).double().numpy()
-        out = np.empty((len(rows), self.x_dim), dtype=np.float32)
-        seed = stream_seed(seed)
-        simulate_points(rows, np.uint64(seed), np.uint64(first_row), out)
-        return torch.from_numpy(out)
+        return run_compiled(simulate_points, self, theta, seed, first_row)
 
     def log_likelihood(self, theta: NDArray[np.float64], x_o: Tensor) -> NDArray[np.float64]:
         """``log p(x_o | theta)`` for theta (n, 5) and x_o (8,): (n,), -inf where a scale is 0."""
