@@ -1,1 +1,4 @@
-"""The command line ``abi``: the one place where the three packages meet."""
+"""The command line ``abi``: one short file a command, which parses, calls and prints.
+
+Takes words, gives text, files and an exit status. Imports every room; none imports it.
+"""

@@ -16,6 +16,7 @@ from fits import BY_GENERATOR, QUICK, SMALL, X_O, quick_fit
 from torch import Tensor
 
 import abi
+from abi.files.origin import from_origin, origin_of
 from abi.rounds.problem import Plan
 from simulators import MG1, GaussianLinear, Simulations, from_function, sample_prior, simulate
 
@@ -351,3 +352,12 @@ def test_simulations_made_before_are_the_first_round_and_cost_nothing() -> None:
         quick_fit(simulations=Simulations(theta[:, :1], made.x, made.index, (), 0))
     with pytest.raises(ValueError, match="`x_o` must have as many values"):
         quick_fit(simulations=Simulations(theta, made.x[:, :3], made.index, (), 0))
+
+
+def test_a_run_of_a_model_of_ours_names_the_package_and_finds_it_wherever_it_moved() -> None:
+    task = GaussianLinear(3, 1.0, 2.0)
+    origin = origin_of(task.prior, task)
+    assert origin["simulator"]["path"] == "simulators:GaussianLinear"
+    for path in ("simulators:GaussianLinear", "simulators.gaussian_linear:GaussianLinear"):
+        origin["simulator"]["path"] = path
+        assert from_origin(origin, None, None)[1] == task

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import faulty_simulators as faulty
@@ -17,6 +18,7 @@ import torch
 from faulty_simulators import HARMLESS
 from submissions import KINDS, start_script, submission, wait_until
 
+import simulators
 from simulators import forget_failures, load_store, simulate
 from simulators.custom import FunctionSimulator
 from simulators.running.batches import BatchResult, lost
@@ -278,3 +280,19 @@ def lost_rows(num_rows: int) -> BatchResult:
     from simulators.running.batches import Batch
 
     return lost(Batch(0, np.zeros((num_rows, 2), np.float32), 0), "never came")
+
+
+def test_a_store_of_a_model_is_taken_up_after_its_file_has_moved(tmp_path: Path) -> None:
+    """Version 0.1 named the file of a model of ours, and digested the imports in its code."""
+    task = simulators.TwoMoons()
+    theta = simulators.sample_prior(task.prior, 20, seed=1)
+    first = simulate(task, theta, seed=2, store=tmp_path)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["simulator"]["module"] == "simulators"
+    manifest["simulator"] |= {"module": "simulators.two_moons", "code": "3.11 0123"}
+    path.write_text(json.dumps(manifest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = simulate(task, theta, seed=2, store=tmp_path)
+    assert torch.equal(first.x, again.x)
