@@ -15,7 +15,7 @@ from simulators.files.versions import installed_versions
 
 from .methods.registry import METHODS, NOTES
 from .posteriors.draws import check_counts, checked_observations, checked_pairs, drawn
-from .posteriors.protocol import as_matrix, progress_bar
+from .posteriors.protocol import Posterior, progress_bar
 from .posteriors.recognise import as_posterior
 from .posteriors.stored_samples import StoredSamples
 from .results.evidence import evidence_of
@@ -116,7 +116,7 @@ class Report:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedDraws:
+class SharedDraws(Posterior):
     """A posterior that was sampled once at the joint pairs' x, for all tests."""
 
     q: Any
@@ -163,10 +163,7 @@ def validate(
     q is sampled once at the pairs' x, and all tests share the draws. The pairs must not be those
     that q was trained on: on those an overfitted q looks right.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         methods: one or several names out of :data:`METHODS`; all when omitted, and one that cannot
             run on this posterior is then left out with its reason.
         x_o: for the local tests, one observation (p,) or several (m, p); some of the pairs' own,
@@ -178,6 +175,8 @@ def validate(
 
     Raises:
         ValueError: if a name is not a test, with those that are, or the pairs are unusable.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     names = _names(methods)
     check_counts(num_samples=num_samples)
@@ -233,8 +232,7 @@ def _shared(
     if isinstance(posterior, StoredSamples):
         needed = min(needed, len(posterior.samples))
     samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
-    stored = StoredSamples(as_matrix(x, "x"), samples)
-    return SharedDraws(posterior, stored), min(num_samples, needed)
+    return SharedDraws(posterior, StoredSamples(x, samples)), min(num_samples, needed)
 
 
 def _keywords(

@@ -66,10 +66,7 @@ def conformal_c2st(
     from permuting the labels p and q, which is exact. The multiple variant's p-value is permuted
     likewise; ``details["p_value_normal"]`` is the paper's.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         variant: ``"uniform"`` or ``"multiple"``.
         num_calibration: m, calibration points a test point (uniform only).
         score: None for our classifier; a scikit-learn classifier; or a function
@@ -90,6 +87,8 @@ def conformal_c2st(
 
     Source: "The surprising strength of weak classifiers for two-sample testing", eqs. 1 and 3 and
     Appendix A.4; Hu & Lei (2024).
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     choice("uniform", "multiple")(variant, "variant")
     if variant == "multiple" and fresh is not None:
@@ -113,28 +112,14 @@ def conformal_c2st(
 
 
 def conformal_multiple(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
-    *,
-    score: Any = None,
-    train_fraction: float = 0.5,
-    num_permutations: int = 999,
-    training: Training | None = None,
-    seed: int = 0,
-) -> ValidationResult:
+    q: Any, theta: Tensor, x: Tensor, *, score: Any = None, train_fraction: float = 0.5,
+    num_permutations: int = 999, training: Training | None = None, seed: int = 0,
+) -> ValidationResult:  # fmt: skip
     """:func:`conformal_c2st` with ``variant="multiple"``, whose arguments and errors these are."""
     return conformal_c2st(
-        q,
-        theta,
-        x,
-        variant="multiple",
-        score=score,
-        train_fraction=train_fraction,
-        num_permutations=num_permutations,
-        training=training,
-        seed=seed,
-    )
+        q, theta, x, variant="multiple", score=score, train_fraction=train_fraction,
+        num_permutations=num_permutations, training=training, seed=seed,
+    )  # fmt: skip
 
 
 def _score_and_rest(

@@ -39,13 +39,12 @@ def tarp(
 ) -> ValidationResult:
     """Test the coverage of balls around random reference points.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    A parameter's unit is its side of the box that holds the central 99% of all, true and drawn.
+
+    Other Parameters:
         num_samples: K, draws of q an observation.
         references: one point an observation, (N, d); it may depend on x, never on theta. Omitted:
-            uniform over the box that holds the central 99% of all parameters, true and drawn.
+            uniform over that box.
         seed: of q's draws, of the references and of the ties.
 
     Returns:
@@ -56,6 +55,8 @@ def tarp(
 
     Source: Lemos, Coogan, Hezaveh & Perreault-Levasseur (2023), "Sampling-based accuracy testing of
     posterior estimators for general inference", Algorithm 2.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
     low, high = _box(draws)

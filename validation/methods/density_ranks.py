@@ -26,10 +26,7 @@ def hpd(
 ) -> ValidationResult:
     """Test the HPD ranks of the true parameters for uniformity.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         num_samples: K, draws of q an observation; at least 4 where q has no density.
         seed: of q's draws and of the ranks' ties.
 
@@ -43,6 +40,8 @@ def hpd(
 
     Source: Hyndman (1996), "Computing and graphing highest density regions"; expected coverage of
     Deistler, Goncalves & Macke (2022).
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     ranks, density = hpd_ranks(q, theta, x, num_samples, seed)
     distance, p_value = ks_uniform(ranks)

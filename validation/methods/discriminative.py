@@ -44,10 +44,7 @@ def discriminative_calibration(
 ) -> ValidationResult:
     """Test whether a classifier tells the truth from q's draws at the same x.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         num_samples: K, draws of q an observation.
         null: ``"rows"`` picks one of the K + 1 columns of each row as the truth, which is exact;
             ``"labels"`` permutes labels over all rows, as if a row's candidates did not share
@@ -65,6 +62,8 @@ def discriminative_calibration(
         ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
 
     Source: Yao & Domke (2023), "Discriminative calibration", Algorithm 1 and Section 3.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     choice("rows", "labels")(null, "null")
     check_counts(num_permutations=num_permutations)

@@ -35,6 +35,7 @@ from simulators.arguments import choice
 from simulators.base import as_observation
 
 from ..posteriors.draws import LEAST_PAIRS, JointDraws, check_counts, drawn, joint_draws, split_rows
+from ..posteriors.protocol import Posterior
 from ..posteriors.recognise import as_posterior
 from ..results.localized import Localization
 from ..results.result import ValidationResult
@@ -48,7 +49,7 @@ from ..seeds import part_seed
 class Localizer:
     """CoLT's trained networks: ``localizer(x)`` is the :class:`Localization` at x (p,)."""
 
-    q: Any
+    q: Posterior
     networks: BallNetworks
     num_moments: int
     num_samples: int
@@ -61,7 +62,7 @@ class Localizer:
         """Point and radius at one observation x (p,)."""
         row = as_observation(x, len(self.networks.x_shift))[None]
         count, seed = self.num_moments + self.num_samples, part_seed(self.seed, 20)
-        draws = drawn(as_posterior(self.q), count, row, self.theta_dim, seed)
+        draws = drawn(self.q, count, row, self.theta_dim, seed)
         frame = frame_of(draws[: self.num_moments])
         ranked = draws[self.num_moments :]
         centre = self.networks.centre(row)
@@ -89,10 +90,7 @@ def colt(
 ) -> ValidationResult:
     """Train a localization network on one part of the pairs, test its ball ranks on the other.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         embedding: ``"full"`` trains phi too, for curved posteriors; ``"identity"`` has phi = id;
             ``"residual"``, which is not in the paper, trains a network that is added to theta and
             starts at nothing, for many parameters: a hundred pairs do not teach a network of its
@@ -112,6 +110,8 @@ def colt(
 
     Source: Chen, Bansal & Scott (2025), "CoLT: the conditional localization test for assessing the
     accuracy of neural posterior estimates", Algorithms 1 and 2.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     embedding = choice(*get_args(Embedding))(embedding, "embedding")
     training = training or ColtTraining()
@@ -151,26 +151,14 @@ def colt(
 
 
 def colt_identity(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
-    *,
-    num_samples: int = 500,
-    train_fraction: float = 0.5,
-    training: ColtTraining | None = None,
-    seed: int = 0,
-) -> ValidationResult:
+    q: Any, theta: Tensor, x: Tensor, *, num_samples: int = 500, train_fraction: float = 0.5,
+    training: ColtTraining | None = None, seed: int = 0,
+) -> ValidationResult:  # fmt: skip
     """:func:`colt` with ``embedding="identity"``, whose other arguments and errors these are."""
     return colt(
-        q,
-        theta,
-        x,
-        embedding="identity",
-        num_samples=num_samples,
-        train_fraction=train_fraction,
-        training=training,
-        seed=seed,
-    )
+        q, theta, x, embedding="identity", num_samples=num_samples,
+        train_fraction=train_fraction, training=training, seed=seed,
+    )  # fmt: skip
 
 
 def localize(result: ValidationResult, x: Tensor) -> Localization:

@@ -26,10 +26,7 @@ def sbc(
     Differs from Talts et al. (2018): ranks are randomised, ``(r + xi (ties + 1)) / (K + 1)``, so
     that the Kolmogorov-Smirnov test is exact for any K and for discrete parameters too.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         num_samples: K, draws of q an observation; 1 is enough for a valid p-value.
         seed: of q's draws and of the ranks' ties.
 
@@ -42,6 +39,8 @@ def sbc(
 
     Source: Talts, Betancourt, Simpson, Vehtari & Gelman (2018), "Validating Bayesian inference
     algorithms with simulation-based calibration", Algorithm 1.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
     ranks = randomised_ranks(draws.theta, draws.samples, part_seed(seed, 1))

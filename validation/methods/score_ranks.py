@@ -68,10 +68,7 @@ def score_rank(
 ) -> ValidationResult:
     """Test the rank of the truth's score among the scores of q's draws at the same x.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         x_o: observations to test near, (p,) or (m, p), corrected over the m; all x when omitted.
         score: None for our classifier; a scikit-learn classifier; or a function
             (theta (n, d), x (n, p)) -> (n,) made from other data.
@@ -91,6 +88,8 @@ def score_rank(
 
     Raises:
         ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     check_counts(
         num_samples=num_samples,

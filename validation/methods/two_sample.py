@@ -56,10 +56,7 @@ def c2st(
 ) -> ValidationResult:
     """Classifier two-sample test of the joint distributions, or, with a reference, at one x_o.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d); not used at an x_o.
-        x: their observations, (N, p).
+    Other Parameters:
         statistic: ``"accuracy"`` or ``"mse"``.
         x_o: one observation (p,), for the oracle form: q(.|x_o) against ``reference``.
         reference: draws from the true posterior at x_o, (n, d).
@@ -79,6 +76,8 @@ def c2st(
 
     Source: Lopez-Paz & Oquab (2017), "Revisiting classifier two-sample tests"; MSE: Linhart,
     Gramfort & Rodrigues (2023), eq. 7.
+
+    For q, theta and x see :mod:`validation`; theta is not used at an x_o.
     """
     choice("accuracy", "mse")(statistic, "statistic")
     if (x_o is None) != (reference is None):

@@ -24,7 +24,7 @@ class Readout:
     """How a position in a picture becomes words: where the axis lies, and what it shows there.
 
     ``left`` and ``right`` are the ends of the axis as shares of the picture's width; ``low`` and
-    ``high`` are its values there.
+    ``high`` are its values there. A ``whole`` one counts: 1, 2, 3.
     """
 
     name: str
@@ -34,7 +34,6 @@ class Readout:
     high: float
     series: tuple[Series, ...]
     whole: bool = False
-    """Whether the axis counts: 1, 2, 3."""
 
 
 @dataclass(frozen=True)

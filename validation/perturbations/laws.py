@@ -16,12 +16,11 @@ from .task import Law
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """``(1 - weight) first + weight second``, at every x."""
+    """``(1 - weight) first + weight second`` at every x, with a weight in [0, 1]."""
 
     first: Law
     second: Law
     weight: float
-    """Of the second law, in [0, 1]."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.weight <= 1.0:

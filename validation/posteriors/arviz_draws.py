@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .signatures import comes_from
+
 
 def is_arviz(obj: Any) -> bool:
     """Whether ``obj`` is an InferenceData, a DataTree, or the dataset of a posterior group."""
-    return any(cls.__module__.split(".")[0] in ("arviz", "xarray") for cls in type(obj).__mro__)
+    return comes_from(obj, "arviz", "xarray")
 
 
 def arviz_draws(data: Any, var_names: Sequence[str] | None = None) -> Tensor:

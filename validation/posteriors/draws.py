@@ -16,20 +16,19 @@ from ..seeds import part_seed
 from .protocol import Posterior, as_matrix, as_rows, check_samples
 from .recognise import as_posterior
 
-LEAST_PAIRS = 20
-"""Of a test that trains on a part of them."""
+LEAST_PAIRS = 20  # of a test that trains on a part of them
 
 
 @dataclass(frozen=True, eq=False)
 class JointDraws:
-    """Pairs ``(theta_i, x_i) ~ p`` and K draws from ``q(. | x_i)`` for each."""
+    """Pairs ``(theta_i, x_i) ~ p`` and K draws from ``q(. | x_i)`` for each.
+
+    theta is (N, d), x (N, p), samples (K, N, d).
+    """
 
     theta: Tensor
-    """(N, d)."""
     x: Tensor
-    """(N, p)."""
     samples: Tensor
-    """(K, N, d)."""
 
     def rows(self, index: Tensor) -> JointDraws:
         """The pairs at ``index`` (m,), with their draws."""
@@ -39,15 +38,7 @@ class JointDraws:
 def joint_draws(
     q: Any, theta: Any, x: Any, num_samples: int, seed: int, minimum: int = 2
 ) -> JointDraws:
-    """Check the pairs and draw from q at every x, once.
-
-    Args:
-        q: any posterior that :func:`~validation.as_posterior` knows.
-        theta: parameters of the joint draws, (N, d).
-        x: their observations, (N, p).
-        num_samples: K, draws for each observation, at least 1.
-        seed: of the draws.
-        minimum: fewest pairs the method can work with.
+    """Check the pairs, of which a test needs ``minimum``, and draw from q at every x, once.
 
     Raises:
         ValueError: if the pairs are too few, do not match, or hold NaN; if q draws NaN or draws

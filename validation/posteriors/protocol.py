@@ -40,7 +40,7 @@ class Posterior(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class BatchedPosterior:
+class BatchedPosterior(Posterior):
     """A function ``(num_samples, x) -> samples`` called a batch of observations at a time.
 
     Each batch runs with the global random streams of Python, numpy and torch at its own seed, and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from torch import Tensor, nn
 from .arviz_draws import is_arviz
 from .flow_bases import zuko_to_base
 from .protocol import BatchedPosterior, Posterior
-from .sbi_posteriors import from_sbi
+from .sbi_posteriors import sbi_estimator, sbi_posterior
 from .signatures import arguments, comes_from, num_required, seeded
-from .stored_samples import Layout, StoredSamples, WeightedSamples, stored_fits, stored_posterior
+from .stored_samples import Layout, stored_fits, stored_posterior
 
 
 def as_posterior(
@@ -70,22 +71,46 @@ def as_posterior(
     >>> q.sample(5, torch.zeros(2, 3)).shape
     torch.Size([5, 2, 3])
     """
-    stored = _pre_drawn(obj, layout, weights, var_names)
-    if stored is not None:
-        return stored
-    if _is_posterior(obj):
-        return obj  # type: ignore[no-any-return]
-    known = from_sbi(obj, batch_size, progress) or _from_flow(obj, batch_size, progress)
-    if known is not None:
-        return known
-    if hasattr(obj, "sample") and arguments(obj.sample)[:2] == ["num_samples", "x"]:
-        density, draw = getattr(obj, "log_prob", None), seeded(obj.sample)
-        return BatchedPosterior(draw, type(obj).__name__, density, None, batch_size, progress)
-    if hasattr(obj, "sample") and "x" in arguments(obj.sample):
-        draw = _one_at_a_time(obj)
-        return BatchedPosterior(draw, type(obj).__name__, batch_size=batch_size, progress=progress)
-    if callable(obj):
-        return _from_callable(obj, layout, batch_size, progress)
+    wrap = next((wrap for looks, wrap in _KINDS if looks(obj)), _refused)
+    if weights is not None and wrap not in (_fits, _pre_drawn):
+        raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
+    posterior = wrap(obj, _Asked(layout, weights, var_names))
+    if isinstance(posterior, BatchedPosterior) and posterior is not obj:
+        return replace(posterior, batch_size=batch_size, progress=progress)
+    return posterior
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What :func:`as_posterior` was told of samples and their layout."""
+
+    layout: Layout | None
+    weights: Any
+    var_names: Sequence[str] | None
+
+
+def _are_fits(obj: Any) -> bool:
+    fits = obj if isinstance(obj, tuple | list) else [obj]
+    return len(fits) > 0 and all(map(is_arviz, fits))
+
+
+def _fits(obj: Any, asked: _Asked) -> Posterior:
+    return stored_fits(obj if isinstance(obj, tuple | list) else [obj], asked.var_names)
+
+
+def _pre_drawn(obj: Any, asked: _Asked) -> Posterior:
+    theta, x, samples = obj
+    return stored_posterior(theta, x, samples, asked.layout, asked.weights)
+
+
+def _array_refused(_obj: Any, _asked: _Asked) -> Posterior:
+    raise TypeError(
+        "`q` is an array of samples, which does not say for which observations: pass "
+        "as_posterior((theta, x, q_samples), layout='samples_first')."
+    )
+
+
+def _refused(obj: Any, _asked: _Asked) -> Posterior:
     raise TypeError(
         f"`q` must be an sbi posterior or estimator, a zuko or lampe flow, a callable "
         f"x -> distribution or (num_samples, x) -> samples, a tuple (theta, x, q_samples), "
@@ -93,56 +118,51 @@ def as_posterior(
     )
 
 
-def _pre_drawn(
-    obj: Any, layout: Layout | None, weights: Any, var_names: Sequence[str] | None
-) -> Posterior | None:
-    """Samples that exist already: (theta, x, q_samples), or ArviZ data."""
-    fits = obj if isinstance(obj, tuple | list) else [obj]
-    if len(fits) and all(map(is_arviz, fits)):
-        return stored_fits(fits, var_names)
-    if isinstance(obj, tuple | list) and len(obj) == 3:
-        theta, x, samples = obj
-        stored = stored_posterior(x, samples, layout, weights)
-        _check_width(stored, theta)
-        return stored
-    if weights is not None:
-        raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
-    if isinstance(obj, Tensor | np.ndarray):
-        raise TypeError(
-            "`q` is an array of samples, which does not say for which observations: pass "
-            "as_posterior((theta, x, q_samples), layout='samples_first')."
-        )
-    return None
+def _sample_arguments(obj: Any) -> list[str]:
+    return arguments(obj.sample) if hasattr(obj, "sample") else []
 
 
-def _is_posterior(obj: Any) -> bool:
+def _follows_protocol(obj: Any) -> bool:
     """Whether ``sample`` takes (num_samples, x, seed), by place, as our protocol says."""
-    if not hasattr(obj, "sample") or arguments(obj.sample)[:3] != ["num_samples", "x", "seed"]:
+    if _sample_arguments(obj)[:3] != ["num_samples", "x", "seed"]:
         return False
     seed = inspect.signature(obj.sample).parameters["seed"]
     return seed.kind is not inspect.Parameter.KEYWORD_ONLY
 
 
-def _from_flow(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
-    if comes_from(obj, "lampe") and hasattr(obj, "flow"):
-        # A zuko flow in NPE; a method x -> distribution in FMPE.
-        flow = _from_flow(obj.flow, batch_size, progress)
-        return flow or _from_callable(obj.flow, None, batch_size, progress)
-    if not comes_from(obj, "zuko"):
-        return None
+def _flow(flow: Any) -> BatchedPosterior:
+    """A flow of zuko."""
     return BatchedPosterior(
-        lambda num, x: obj(x).sample((num,)),
-        f"zuko {type(obj).__name__}",
-        lambda theta, x: obj(x).log_prob(theta),
-        (lambda theta, x: zuko_to_base(obj, theta, x)) if hasattr(obj, "transform") else None,
-        batch_size,
-        progress,
+        lambda num, x: flow(x).sample((num,)),
+        f"zuko {type(flow).__name__}",
+        lambda theta, x: flow(x).log_prob(theta),
+        (lambda theta, x: zuko_to_base(flow, theta, x)) if hasattr(flow, "transform") else None,
     )
 
 
-def _from_callable(
-    function: Callable[..., Any], layout: Layout | None, batch_size: int, progress: bool
-) -> BatchedPosterior:
+def _lampe(estimator: Any, _asked: _Asked) -> BatchedPosterior:
+    """A zuko flow in NPE; a method x -> distribution in FMPE."""
+    flow = estimator.flow
+    return _flow(flow) if comes_from(flow, "zuko") else _function(flow, None)
+
+
+def _sampler(obj: Any, _asked: _Asked) -> BatchedPosterior:
+    """``sample(num_samples, x)``."""
+    return BatchedPosterior(seeded(obj.sample), type(obj).__name__, getattr(obj, "log_prob", None))
+
+
+def _sampler_of_one(obj: Any, _asked: _Asked) -> BatchedPosterior:
+    """``sample((K,), x=...)``: one observation at a time."""
+    sample = seeded(obj.sample)
+
+    def draw(num_samples: int, x: Tensor) -> Tensor:
+        rows = [torch.as_tensor(sample((num_samples,), x=x_o)) for x_o in x]
+        return torch.stack(rows, dim=1)
+
+    return BatchedPosterior(draw, type(obj).__name__)
+
+
+def _function(function: Callable[..., Any], layout: Layout | None) -> BatchedPosterior:
     """Tell ``x -> distribution`` from ``(num_samples, x) -> samples`` by the required arguments."""
     target = function.forward if isinstance(function, nn.Module) else function
     required = num_required(target)
@@ -152,21 +172,16 @@ def _from_callable(
             lambda num, x: _distribution(function, x, name).sample((num,)),
             name,
             lambda theta, x: _log_prob(_distribution(function, x, name), theta),
-            batch_size=batch_size,
-            progress=progress,
         )
     if required != 2:
         raise TypeError(
             f"`q` ({name}) must take x and return a distribution, or take (num_samples, x) and "
             f"return samples; it requires {required} arguments."
         )
-    swap, draw = layout == "observations_first", seeded(function, target)
-    return BatchedPosterior(
-        lambda num, x: _swapped(draw(num, x)) if swap else draw(num, x),
-        name,
-        batch_size=batch_size,
-        progress=progress,
-    )
+    draw = seeded(function, target)
+    if layout == "observations_first":
+        return BatchedPosterior(lambda num, x: _swapped(draw(num, x)), name)
+    return BatchedPosterior(draw, name)
 
 
 def _distribution(function: Callable[..., Any], x: Tensor, name: str) -> Any:
@@ -192,16 +207,6 @@ def _log_prob(distribution: Any, theta: Tensor) -> Tensor:
     return values.masked_fill(~inside.reshape(values.shape), -torch.inf)
 
 
-def _one_at_a_time(posterior: Any) -> Callable[[int, Tensor], Tensor]:
-    sample = seeded(posterior.sample)
-
-    def draw(num_samples: int, x: Tensor) -> Tensor:
-        rows = [torch.as_tensor(sample((num_samples,), x=x_o)) for x_o in x]
-        return torch.stack(rows, dim=1)
-
-    return draw
-
-
 def _swapped(samples: Any) -> Tensor:
     values = torch.as_tensor(samples)
     if values.ndim != 3:
@@ -209,11 +214,20 @@ def _swapped(samples: Any) -> Tensor:
     return values.transpose(0, 1)
 
 
-def _check_width(stored: StoredSamples | WeightedSamples, theta: Any) -> None:
-    samples = stored.samples if isinstance(stored, StoredSamples) else stored.stored.samples
-    shape = tuple(torch.as_tensor(theta).shape)
-    if len(shape) != 2 or shape != (samples.shape[1], samples.shape[2]):
-        raise ValueError(
-            f"`theta` must pair with the pre-drawn samples, shape "
-            f"{(samples.shape[1], samples.shape[2])}; got {shape}."
-        )
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, _Asked], Posterior]], ...] = (
+    (lambda obj: Posterior in type(obj).__mro__, lambda obj, _: obj),  # wrapped already
+    (_are_fits, _fits),
+    (lambda obj: isinstance(obj, tuple | list) and len(obj) == 3, _pre_drawn),
+    (lambda obj: isinstance(obj, Tensor | np.ndarray), _array_refused),
+    (_follows_protocol, lambda obj, _: obj),
+    (lambda obj: comes_from(obj, "sbi") and hasattr(obj, "sample_batched"),
+     lambda obj, _: sbi_posterior(obj)),
+    (lambda obj: comes_from(obj, "sbi") and hasattr(obj, "condition_shape"),
+     lambda obj, _: sbi_estimator(obj)),
+    (lambda obj: comes_from(obj, "lampe") and hasattr(obj, "flow"), _lampe),
+    (lambda obj: comes_from(obj, "zuko"), lambda obj, _: _flow(obj)),
+    (lambda obj: _sample_arguments(obj)[:2] == ["num_samples", "x"], _sampler),
+    (lambda obj: "x" in _sample_arguments(obj), _sampler_of_one),
+    (callable, lambda obj, asked: _function(obj, asked.layout)),
+)  # fmt: skip
+"""(does it look like this?, wrap it so): the first that it looks like counts."""

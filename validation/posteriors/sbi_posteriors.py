@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .flow_bases import sbi_to_base
 from .protocol import BatchedPosterior, check_samples
-from .signatures import arguments, comes_from
+from .signatures import arguments
 
 Draw = Callable[[int, Tensor], Any]
 Density = Callable[[Tensor, Tensor], Any]
@@ -25,25 +25,21 @@ Density = Callable[[Tensor, Tensor], Any]
 _LEAKAGE_DRAWS = 200
 
 
-def from_sbi(obj: Any, batch_size: int, progress: bool) -> BatchedPosterior | None:
-    """What comes from sbi as a batched posterior; None for anything else."""
-    if not comes_from(obj, "sbi"):
-        return None
-    name = f"sbi {type(obj).__name__}"
-    if hasattr(obj, "sample_batched"):
-        base = sbi_to_base(getattr(obj, "posterior_estimator", None))
-        draw, density = _draw(obj, name), _log_prob(obj)
-        return BatchedPosterior(draw, name, density, base, batch_size, progress)
-    if hasattr(obj, "condition_shape"):
-        return BatchedPosterior(
-            lambda num, x: obj.sample((num,), x.reshape(-1, *obj.condition_shape)),
-            name,
-            lambda theta, x: obj.log_prob(theta, x.reshape(-1, *obj.condition_shape)),
-            sbi_to_base(obj),
-            batch_size,
-            progress,
-        )
-    return None
+def sbi_posterior(posterior: Any) -> BatchedPosterior:
+    """A posterior or an ensemble of them, which has ``sample_batched``."""
+    name = f"sbi {type(posterior).__name__}"
+    base = sbi_to_base(getattr(posterior, "posterior_estimator", None))
+    return BatchedPosterior(_draw(posterior, name), name, _log_prob(posterior), base)
+
+
+def sbi_estimator(estimator: Any) -> BatchedPosterior:
+    """A conditional density estimator, which has a ``condition_shape``."""
+    return BatchedPosterior(
+        lambda num, x: estimator.sample((num,), x.reshape(-1, *estimator.condition_shape)),
+        f"sbi {type(estimator).__name__}",
+        lambda theta, x: estimator.log_prob(theta, x.reshape(-1, *estimator.condition_shape)),
+        sbi_to_base(estimator),
+    )
 
 
 def _is_ensemble(posterior: Any) -> bool:

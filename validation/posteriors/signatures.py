@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 
-def comes_from(obj: Any, package: str) -> bool:
-    """Whether the object's class, or one it inherits from, is of ``package``."""
-    return any(cls.__module__.split(".")[0] == package for cls in type(obj).__mro__)
+def comes_from(obj: Any, *packages: str) -> bool:
+    """Whether the object's class, or one it inherits from, is of one of ``packages``."""
+    return any(cls.__module__.split(".")[0] in packages for cls in type(obj).__mro__)
 
 
 def arguments(function: Callable[..., Any]) -> list[str]:

@@ -15,14 +15,14 @@ from simulators.random import isolated_rng, torch_generator
 
 from ..seeds import part_seed
 from .arviz_draws import arviz_draws, arviz_observation, is_arviz
-from .protocol import as_matrix, progress_bar
+from .protocol import Posterior, as_matrix, progress_bar
 from .signatures import seeded
 
 Layout = Literal["samples_first", "observations_first"]
 
 
 @dataclass(frozen=True, eq=False)
-class StoredSamples:
+class StoredSamples(Posterior):
     """Samples that were drawn before, for the observations ``x`` and no others.
 
     Rows are found by the values of x. Where the same x occurs more than once (discrete data),
@@ -71,7 +71,7 @@ class StoredSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSamples:
+class WeightedSamples(Posterior):
     """Weighted draws (importance sampling, ABC): resampled by their weights.
 
     Particles are put in random order and taken at equal steps of their weight (systematic
@@ -111,7 +111,7 @@ def _keys(x: Tensor) -> list[bytes]:
 
 
 def stored_posterior(
-    x: Any, samples: Any, layout: Layout | None, weights: Any = None
+    theta: Any, x: Any, samples: Any, layout: Layout | None, weights: Any
 ) -> StoredSamples | WeightedSamples:
     """Make a posterior of samples drawn before, refusing a layout that is not stated."""
     if layout not in ("samples_first", "observations_first"):
@@ -134,11 +134,18 @@ def stored_posterior(
             f"{tuple(torch.as_tensor(samples).shape)}. Is the other layout meant?"
         )
     stored = StoredSamples(x, values.contiguous())
-    if weights is None:
-        return stored
-    weight = torch.as_tensor(weights).detach().to("cpu", torch.float32)
-    weight = weight.T if swap else weight
-    return WeightedSamples(stored, check_weights(weight, tuple(values.shape[:2])))
+    posterior: StoredSamples | WeightedSamples = stored
+    if weights is not None:
+        weight = torch.as_tensor(weights).detach().to("cpu", torch.float32)
+        weight = check_weights(weight.T if swap else weight, tuple(values.shape[:2]))
+        posterior = WeightedSamples(stored, weight)
+    shape = tuple(torch.as_tensor(theta).shape)
+    if shape != tuple(values.shape[1:]):
+        raise ValueError(
+            f"`theta` must pair with the pre-drawn samples, shape {tuple(values.shape[1:])}; "
+            f"got {shape}."
+        )
+    return posterior
 
 
 def stored_fits(fits: Sequence[Any], var_names: Sequence[str] | None) -> StoredSamples:
@@ -180,7 +187,7 @@ def check_weights(weights: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class PerObservation:
+class PerObservation(Posterior):
     """The honest, slow posterior of a method that answers for one observation at a time.
 
     Every row of x costs one run of ``fit``: 100 rows of a fit of a minute take 100 minutes. That is

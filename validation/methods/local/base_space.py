@@ -35,25 +35,13 @@ class FlowNull:
 
 
 def fit_flow_null(
-    x: Tensor,
-    theta_dim: int,
-    *,
-    num_nulls: int = 100,
-    num_folds: int = 1,
-    num_ensemble: int = 1,
-    training: Training | None = None,
-    seed: int = 0,
-) -> FlowNull:
+    x: Tensor, theta_dim: int, *, num_nulls: int = 100, num_folds: int = 1, num_ensemble: int = 1,
+    training: Training | None = None, seed: int = 0,
+) -> FlowNull:  # fmt: skip
     """Train the null networks of L-C2ST-NF: both classes are N(0, I), whatever the flow.
 
-    Args:
-        x: observations of the joint draws, (N, p).
-        theta_dim: d.
-        num_nulls: N_H.
-        num_folds: as in :func:`fit_lc2st`.
-        num_ensemble: as in :func:`fit_lc2st`.
-        training: as in :func:`fit_lc2st`.
-        seed: of the normal draws and the training.
+    x are the observations (N, p) of the joint draws, theta_dim is d; the rest as in
+    :func:`fit_lc2st`.
     """
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     x = as_matrix(x, "x")

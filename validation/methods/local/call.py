@@ -20,49 +20,29 @@ from .classifier import Labels, Start, fit_lc2st
 
 
 def lc2st(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
-    x_o: Tensor | None = None,
-    *,
-    num_x_o: int = 10,
-    num_samples: int = 1_000,
-    num_nulls: int = 100,
-    flow: bool = False,
-    flow_null: FlowNull | None = None,
-    labels: Labels = "pairs",
-    start: Start = "shared",
-    num_folds: int = 1,
-    num_ensemble: int = 1,
-    training: Training | None = None,
-    seed: int = 0,
-) -> ValidationResult:
+    q: Any, theta: Tensor, x: Tensor, x_o: Tensor | None = None, *,
+    num_x_o: int = 10, num_samples: int = 1_000,
+    num_nulls: int = 100, flow: bool = False, flow_null: FlowNull | None = None,
+    labels: Labels = "pairs", start: Start = "shared", num_folds: int = 1, num_ensemble: int = 1,
+    training: Training | None = None, seed: int = 0,
+) -> ValidationResult:  # fmt: skip
     """Train L-C2ST and test at x_o; without one, at ``num_x_o`` of the pairs' own observations.
 
     Those are drawn at random and kept out of the training; the p-value is for all of them together.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         x_o: one observation (p,), or several (m, p).
         num_x_o: observations held out where none is given.
         num_samples: N_v, draws from q at each x_o.
         num_nulls: N_H, retrained classifiers; this and the rest as in :func:`fit_lc2st`.
-        flow: whether to test in the flow's base space.
-        flow_null: its null networks, from :func:`fit_flow_null`.
-        labels: how the null's labels are made.
-        start: whose initial weights the networks have.
-        num_folds: classifiers whose statistics are averaged.
-        num_ensemble: networks of one classifier.
-        training: of the networks.
-        seed: of everything random.
 
     Returns:
         The result of :meth:`LC2ST.test`.
 
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     posterior = as_posterior(q)
     check_counts(num_samples=num_samples)  # before the networks train
@@ -71,19 +51,9 @@ def lc2st(
     else:
         x_o = checked_observations(x_o, as_rows(x, "x").shape[1])
     fitted = fit_lc2st(
-        posterior,
-        theta,
-        x,
-        num_nulls=num_nulls,
-        flow=flow,
-        flow_null=flow_null,
-        labels=labels,
-        start=start,
-        num_folds=num_folds,
-        num_ensemble=num_ensemble,
-        training=training,
-        seed=seed,
-    )
+        posterior, theta, x, num_nulls=num_nulls, flow=flow, flow_null=flow_null, labels=labels,
+        start=start, num_folds=num_folds, num_ensemble=num_ensemble, training=training, seed=seed,
+    )  # fmt: skip
     return fitted.test(x_o, num_samples=num_samples)
 
 

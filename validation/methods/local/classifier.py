@@ -104,8 +104,7 @@ class LC2ST:
             generator = torch_generator(part_seed(self.seed, 10))
             return torch.randn(shape, generator=generator).expand(-1, len(x_o), -1)
         if theta_o is None:
-            q, seed = as_posterior(self.q), part_seed(self.seed, 10)
-            return drawn(q, num_samples, x_o, self.theta_dim, seed)
+            return drawn(self.q, num_samples, x_o, self.theta_dim, part_seed(self.seed, 10))
         theta_o = torch.as_tensor(theta_o).float()
         given = theta_o[:, None] if theta_o.ndim == 2 else theta_o
         if given.ndim != 3 or given.shape[1] != len(x_o) or not len(given):
@@ -144,14 +143,11 @@ def fit_lc2st(
 ) -> LC2ST:
     """Train the classifiers of L-C2ST; the result tests any number of observations.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`; with ``flow``, one with a
-            known inverse (sbi and zuko flows). The flow is tested as it is: a posterior of sbi that
-            cuts it off at the prior's bounds is not.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         num_nulls: N_H, retrained classifiers.
-        flow: whether to test in the flow's base space (L-C2ST-NF).
+        flow: whether to test in the flow's base space (L-C2ST-NF); q must then have a known
+            inverse (sbi and zuko flows). The flow is tested as it is: a posterior of sbi that cuts
+            it off at the prior's bounds is not.
         flow_null: null networks from :func:`fit_flow_null` on the same x, to be used again.
         labels: null labels swapped within ``"pairs"``, or permuted over all rows, ``"pooled"``, as
             in the paper (conservative).
@@ -170,20 +166,17 @@ def fit_lc2st(
 
     Source: Linhart, Gramfort & Rodrigues (2023), "L-C2ST: local diagnostics for posterior
     approximations in simulation-based inference", Algorithms 1 to 4.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     posterior = as_posterior(q)
     if flow:
         theta, x = checked_pairs(theta, x, LEAST_PAIRS)
         null = flow_null or fit_flow_null(
-            x,
-            theta.shape[1],
-            num_nulls=num_nulls,
-            num_folds=num_folds,
-            num_ensemble=num_ensemble,
-            training=training,
-            seed=seed,
-        )
+            x, theta.shape[1], num_nulls=num_nulls, num_folds=num_folds,
+            num_ensemble=num_ensemble, training=training, seed=seed,
+        )  # fmt: skip
         return _fit_flow(posterior, theta, x, null)
     choice("pairs", "pooled")(labels, "labels")
     choice("shared", "own")(start, "start")

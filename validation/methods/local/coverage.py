@@ -48,10 +48,7 @@ def local_hpd(
     Differs from Zhao et al. (2021): one network with an output for each level, where they train
     one regression a level; that is what makes it fast enough to have a null distribution.
 
-    Args:
-        q: the posterior under test, see :func:`~validation.as_posterior`.
-        theta: parameters of joint draws from prior and simulator, (N, d).
-        x: their observations, (N, p).
+    Other Parameters:
         x_o: one observation (p,), or several (m, p), corrected by max-T; omitted: ``num_x_o`` of
             the pairs' own, kept out of the training.
         num_x_o: observations held out where none is given.
@@ -69,6 +66,8 @@ def local_hpd(
 
     Source: Zhao, Dalmasso, Izbicki & Lee (2021), "Diagnostics for conditional density models and
     Bayesian inference algorithms", Algorithm 1; statistic of Linhart et al. (2023), Appendix.
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     check_counts(num_nulls=num_nulls)
     posterior = as_posterior(q)

@@ -23,16 +23,15 @@ _CORRELATION = 0.9
 
 @dataclass(frozen=True, eq=False)
 class GaussianFamily:
-    """The fixed matrices, in double precision."""
+    """The fixed matrices, in double precision: W1 (s, m), W2 (m,), and Sigma's spectrum.
+
+    Its eigenvalues (s,) ascend, its eigenvectors (s, s) are columns.
+    """
 
     w1: Tensor
-    """(s, m)."""
     w2: Tensor
-    """(m,)."""
     eigenvalues: Tensor
-    """Of Sigma, ascending (s,)."""
     eigenvectors: Tensor
-    """Of Sigma, in columns (s, s)."""
 
     @staticmethod
     def of(x_dim: int, theta_dim: int, seed: int = 0) -> GaussianFamily:
