@@ -42,7 +42,3 @@ __all__ = [
     "sample_prior",
     "simulate",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__  # what a user needs: rooms are found in docs/architecture.md

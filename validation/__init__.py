@@ -81,7 +81,3 @@ __all__ = [
     "tarp",
     "validate",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__  # what a user needs: rooms are found in docs/architecture.md

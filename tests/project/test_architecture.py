@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import os
 import re
@@ -75,9 +74,9 @@ def test_the_picture_of_the_house_has_its_rooms_and_no_other() -> None:
 
 
 def test_tab_shows_what_a_user_needs_and_no_more() -> None:
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        assert set(dir(module)) == set(module.__all__)
+    import abi
+
+    assert set(dir(abi)) == set(abi.__all__)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
