@@ -4,15 +4,18 @@
 
 Each takes what :func:`abi.fit` takes and returns draws, the simulator calls really made and the CPU
 seconds. All see x through the encoders and the standardisation of ABI's network, and theta through
-the prior's support, so that a comparison is one of methods and not of preparation.
+the prior's support, so that a comparison is one of methods and not of preparation. Shared are:
+
+- ``prior``, ``simulator``, ``x_o`` and ``parameter_names``: as for :func:`abi.fit`; what a method
+  does by densities needs a prior with ``log_prob``.
+- ``num_simulations`` is never exceeded, and ``seed`` decides all that is random.
+- ``encoder``: a name of :mod:`abi.encoders.choice`, or, where something is trained on x, a module
+  x (n, p) -> features (n, k), which is copied, trained along and given x as it is.
 """
 
-from .adversarial import wgan_gp
-from .approximate import rejection_abc, smc_abc, wabc
-from .likelihood_estimation import snle
-from .posterior_estimation import snpe
+from .approximate import abc_ss, rejection_abc, smc_abc, wabc
+from .neural import snle, snpe, wgan_gp
 from .result import BaselinePosterior
-from .summary_statistics import abc_ss
 
 METHODS = {
     "snpe": snpe,

@@ -14,107 +14,30 @@ simulation".
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, sample_prior
 from simulators.random import child_seed, isolated_rng, torch_generator
 
 from ..generators.pushforward import Conditioned, noise_dim, standardised
 from ..generators.wgan import WGANSettings, train_wgan
-from ..rounds.problem import Problem, pose
+from ..rounds.problem import Problem
 from ..training.loop import TrainingLog
-from ..training.torch_settings import usual_torch
-from .calls import CountedSimulator, calls_per_round
-from .inputs import Inputs, features, num_features
+from .inputs import Inputs, num_features
 from .reals import draw_inside
-from .result import BaselinePosterior
-
-_STEPS = (1_500, 3_000, 6_000, 12_000)
 
 
-@usual_torch()
-def wgan_gp(
-    prior: Prior | Callable[[int], Any],
-    simulator: Callable[..., Any],
-    x_o: Tensor,
-    *,
-    num_simulations: int = 10_000,
-    seed: int = 0,
-    encoder: str | nn.Module = "flat",
-    settings: WGANSettings | None = None,
-    parameter_names: Sequence[str] | None = None,
-) -> BaselinePosterior:
-    """Train a generator of theta given x against a critic.
-
-    Args:
-        prior: as for :func:`abi.fit`; no density is needed.
-        simulator: theta (n, d) -> x (n, p).
-        x_o: the observation, (p,).
-        num_simulations: simulator calls.
-        seed: of simulations, training and noise.
-        encoder: a name of :mod:`abi.encoders.choice`, or a module x (n, p) -> features (n, k),
-            which is given x as it is; generator and critic train a copy each.
-        settings: constants of the training; when omitted the usual ones, and steps as told above.
-        parameter_names: d names.
-
-    Raises:
-        ValueError: on arguments out of range.
-    """
-    started = time.process_time()
-    calls_per_round(num_simulations, num_rounds=1)
-    problem = pose(prior, simulator, x_o, parameter_names)
-    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
-    inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
-
-    def fit(settings: WGANSettings) -> _Generator:
-        return _fit(problem, theta, x, inputs, embedding, settings, child_seed(seed, 2))
-
-    trained = _longest(fit) if settings is None else fit(settings)
-    return BaselinePosterior(
-        method="wgan_gp",
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        draw=trained.draw,
-        amortised=True,
-        num_simulations=calls.made,
-        cpu_seconds=time.process_time() - started,
-        seed=seed,
-        details={
-            "num_steps": trained.num_steps,
-            "epochs": trained.log.epochs,
-            "energy_score": trained.log.validation_loss,
-            "training_energy_score": trained.log.train_loss,
-        },
-    )
-
-
-def _longest(fit: Callable[[WGANSettings], _Generator]) -> _Generator:
-    """The fit with the most steps that pairs held out gain by."""
-    best = fit(WGANSettings(num_steps=_STEPS[0]))
-    for num_steps in _STEPS[1:]:
-        longer = fit(WGANSettings(num_steps=num_steps))
-        if longer.log.validation_loss >= best.log.validation_loss:
-            break
-        best = longer
-    return best
-
-
-def _fit(
+def fit_generator(
     problem: Problem,
     theta: Tensor,
     x: Tensor,
     inputs: Inputs,
     embedding: nn.Module,
-    settings: WGANSettings,
     seed: int,
-) -> _Generator:
+    settings: WGANSettings,
+) -> Generator:
     """A generator trained on pairs theta (n, d), x (n, p)."""
     u, center, scale = standardised(theta, problem.support)
     width, d = num_features(inputs, embedding, x), theta.shape[1]
@@ -126,11 +49,11 @@ def _fit(
     )
     with isolated_rng(child_seed(seed, 2)):  # a module of the user's may draw, to drop values out
         log = train_wgan(network, critic, (u, inputs(x)), settings, child_seed(seed, 3))
-    return _Generator(problem, network, inputs, center, scale, log, settings.num_steps)
+    return Generator(problem, network, inputs, center, scale, log, settings.num_steps)
 
 
 @dataclass(frozen=True, eq=False)
-class _Generator:
+class Generator:
     """A trained network of noise and x, and the units of its output."""
 
     problem: Problem

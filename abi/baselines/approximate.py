@@ -1,7 +1,8 @@
-"""Approximate Bayesian computation: rejection, and sbi's sequential Monte Carlo.
+"""Approximate Bayesian computation: rejection, also by learned summaries, and sequential.
 
 The distance is Euclidean between the encoded, standardised x, the same form of x that the networks
-see, or, for WABC, the Wasserstein distance between data sets (:mod:`abi.baselines.data_distance`).
+see, or, for ABC-SS, between estimates of the posterior mean (:mod:`.summary_statistics`), or, for
+WABC, the Wasserstein distance between data sets (:mod:`.data_distance`).
 
 Source: Pritchard et al. (1999); Beaumont, Cornuet, Marin & Robert (2009), sbi's variant C.
 """
@@ -9,29 +10,28 @@ Source: Pritchard et al. (1999); Beaumont, Cornuet, Marin & Robert (2009), sbi's
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from simulators import Prior, sample_prior
+from simulators import Prior
 from simulators.arguments import FRACTION, SHARE, count, optional
-from simulators.random import as_count, child_seed
+from simulators.random import as_count, child_seed, torch_generator
 
-from ..encoders.choice import FIXED
 from ..encoders.layout import Layout
-from ..rounds.problem import Problem, pose
 from ..training.torch_settings import usual_torch
-from .calls import CountedSimulator
 from .data_distance import DataDistance, View
+from .frame import Run, begin
 from .guest import guest
-from .inputs import Inputs, features
+from .inputs import Inputs, features, require_fixed
 from .nearest import Nearest
 from .reals import RealPrior, require_density
 from .result import BaselinePosterior, resampled
+from .summary_statistics import posterior_mean
 
+_LEAST_CALLS = 100  # of ABC-SS
 _INITIAL_FACTOR = 5  # simulations a particle of the first population
 _LEAST_PARTICLES = 50
 
@@ -56,7 +56,7 @@ def rejection_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of the simulations.
-        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders.choice`.
+        encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
         accept_fraction: share of the draws that is kept, in (0, 1], at least 20 draws; when omitted
             as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
         parameter_names: d names.
@@ -64,26 +64,76 @@ def rejection_abc(
     Raises:
         ValueError: if an argument is out of range, or the encoder has weights to learn.
     """
-    started = time.process_time()
     optional(SHARE)(accept_fraction, "accept_fraction")
-    _check_fixed(encoder)
-    num_simulations = as_count(num_simulations, "num_simulations", 2)
-    problem = pose(prior, simulator, x_o, parameter_names)
-    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    theta, x = calls.pairs(sample_prior(problem.prior, num_simulations, child_seed(seed, 1)))
-    inputs, _ = features(encoder, x, problem.layout)
+    require_fixed(encoder)
+    run = begin("rejection_abc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
+    theta, x = run.calls.pairs(run.drawn(run.calls.budget))
+    inputs, _ = features(encoder, x, run.problem.layout)
     nearest = Nearest(theta, inputs(x), accept_fraction, child_seed(seed, 2))
-    distance, kept = nearest.to(inputs(problem.x_o[None])[0])
-    return BaselinePosterior(
-        method="rejection_abc",
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        draw=resampled(kept, torch.ones(len(kept))),
+    distance, kept = nearest.to(inputs(run.problem.x_o[None])[0])
+    return run.posterior(
+        resampled(kept, torch.ones(len(kept))),
         amortised=False,
-        num_simulations=calls.made,
-        cpu_seconds=time.process_time() - started,
-        seed=seed,
-        details={"tolerance": float(distance[-1]), "accepted": len(kept)},
+        tolerance=float(distance[-1]),
+        accepted=len(kept),
+    )
+
+
+@usual_torch()
+def abc_ss(
+    prior: Prior | Callable[[int], Any],
+    simulator: Callable[..., Any],
+    x_o: Tensor,
+    *,
+    num_simulations: int = 10_000,
+    seed: int = 0,
+    encoder: str | nn.Module = "flat",
+    accept_fraction: float | None = None,
+    parameter_names: Sequence[str] | None = None,
+) -> BaselinePosterior:
+    """Keep the prior draws whose estimated posterior mean lies nearest to that of x_o.
+
+    Args:
+        prior: as for :func:`abi.fit`; no density is needed.
+        simulator: theta (n, d) -> x (n, p).
+        x_o: the observation, (p,).
+        num_simulations: simulator calls, half of which train the summaries.
+        seed: of simulations and training.
+        encoder: a name, or a module of which a copy is trained along.
+        accept_fraction: share of the other half that is kept, as for :func:`rejection_abc`.
+        parameter_names: d names.
+
+    Raises:
+        ValueError: on arguments out of range.
+    """
+    optional(SHARE)(accept_fraction, "accept_fraction")
+    if as_count(num_simulations, "num_simulations", 1) < _LEAST_CALLS:
+        raise ValueError(
+            f"`num_simulations` must be at least {_LEAST_CALLS}, for half of them train the "
+            f"summaries; got {num_simulations}."
+        )
+    run = begin("abc_ss", (prior, simulator, x_o, parameter_names), num_simulations, seed)
+    drawn = run.drawn(num_simulations)
+    half = num_simulations // 2
+    summaries, log = posterior_mean(
+        *run.calls.pairs(drawn[:half]), encoder, run.problem.layout, child_seed(seed, 2)
+    )
+    theta, x = run.calls.pairs(drawn[half:])
+    nearest = Nearest(theta, summaries(x), accept_fraction, child_seed(seed, 3))
+    distance, kept = nearest.to(summaries(run.problem.x_o[None])[0])
+
+    def draw(x_o: Tensor, num_samples: int, seed: int) -> Tensor:
+        _, kept = nearest.to(summaries(x_o[None])[0])
+        rows = torch.randint(len(kept), (num_samples,), generator=torch_generator(seed))
+        return kept[rows]
+
+    return run.posterior(
+        draw,
+        amortised=True,
+        training_simulations=half,
+        validation_loss=log.validation_loss,
+        tolerance=float(distance[-1]),
+        accepted=len(kept),
     )
 
 
@@ -108,7 +158,7 @@ def smc_abc(
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
-        encoder: ``"flat"``, ``"sorted"`` or another fixed one of :mod:`abi.encoders.choice`.
+        encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
         num_particles: of a population; a hundredth of the calls when omitted.
         epsilon_decay: the next tolerance is this quantile of the population's distances.
         parameter_names: d names.
@@ -116,15 +166,10 @@ def smc_abc(
     Raises:
         ValueError: if the prior has no density, or the encoder has weights to learn.
     """
-    return _sequential(
-        "smc_abc",
-        (prior, simulator, x_o, parameter_names),
-        lambda problem: _Distance(encoder, problem.layout),
-        num_simulations,
-        seed,
-        num_particles,
-        epsilon_decay,
-    )
+    run = begin("smc_abc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
+    require_density(prior, "smc_abc")
+    distance = _FeatureDistance(encoder, run.problem.layout)
+    return _sequential(run, distance, num_particles, epsilon_decay)
 
 
 @usual_torch()
@@ -168,71 +213,44 @@ def wabc(
 
     Source: Bernton, Jacob, Gerber & Robert (2019).
     """
-
-    def data_distance(problem: Problem) -> DataDistance:
-        distance = DataDistance(problem.layout, order, view, lag, curve_weight)
-        distance(problem.x_o[None], problem.x_o[None])  # one that fails is not worth a simulation
-        return distance
-
-    return _sequential(
-        "wabc",
-        (prior, simulator, x_o, parameter_names),
-        data_distance,
-        num_simulations,
-        seed,
-        num_particles,
-        epsilon_decay,
-    )
+    run = begin("wabc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
+    require_density(prior, "wabc")
+    distance = DataDistance(run.problem.layout, order, view, lag, curve_weight)
+    distance(run.problem.x_o[None], run.problem.x_o[None])  # a failure is not worth a simulation
+    return _sequential(run, distance, num_particles, epsilon_decay)
 
 
 def _sequential(
-    method: str,
-    asked: tuple[Any, Any, Tensor, Sequence[str] | None],
-    distance_of: Callable[[Problem], Callable[[Tensor, Tensor], Tensor]],
-    num_simulations: int,
-    seed: int,
+    run: Run,
+    distance: Callable[[Tensor, Tensor], Tensor],
     num_particles: int | None,
     epsilon_decay: float,
 ) -> BaselinePosterior:
-    """SMC-ABC of sbi for any distance; ``distance_of`` takes what is asked."""
-    started = time.process_time()
-    problem = pose(*asked)
-    require_density(asked[0], method)
+    """SMC-ABC of sbi for any distance."""
     FRACTION(epsilon_decay, "epsilon_decay")
-    num_simulations = as_count(num_simulations, "num_simulations", 2)
+    budget = run.calls.budget
     particles = optional(count(2))(num_particles, "num_particles")
-    particles = particles or max(_LEAST_PARTICLES, num_simulations // 100)
-    if particles >= num_simulations:
+    particles = particles or max(_LEAST_PARTICLES, budget // 100)
+    if particles >= budget:
         raise ValueError(
             f"`num_simulations` must be more than the {particles} particles of a population; got "
-            f"{num_simulations}."
+            f"{budget}."
         )
-    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    with guest(child_seed(seed, 2)):
-        z, summary = _run(problem, calls, distance_of(problem), particles, epsilon_decay)
+    with guest(child_seed(run.seed, 2)):
+        z, summary = _last_population(run, distance, particles, epsilon_decay)
     tolerances = [float(e) for e in summary["epsilons"]]
     if not math.isfinite(tolerances[-1]):
         raise ValueError(
             f"`simulator` gave fewer finite x than the {particles} particles of a population, so "
-            f"that {method} accepted every theta; mend it, or raise num_simulations."
+            f"that {run.method} accepted every theta; mend it, or raise num_simulations."
         )
     weights = summary["weights"][-1].exp()  # sbi's are logarithms
-    return BaselinePosterior(
-        method=method,
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        draw=resampled(problem.support.from_real(z), weights),
-        amortised=False,
-        num_simulations=calls.made,
-        cpu_seconds=time.process_time() - started,
-        seed=seed,
-        details={"tolerances": tolerances, "particles": particles},
-    )
+    draw = resampled(run.problem.support.from_real(z), weights)
+    return run.posterior(draw, amortised=False, tolerances=tolerances, particles=particles)
 
 
-def _run(
-    problem: Problem,
-    calls: CountedSimulator,
+def _last_population(
+    run: Run,
     distance: Callable[[Tensor, Tensor], Tensor],
     particles: int,
     epsilon_decay: float,
@@ -240,19 +258,20 @@ def _run(
     """The last population of sbi's SMC-ABC on the real line (n, d), and what led to it."""
     from sbi.inference import SMCABC
 
-    run = SMCABC(
-        lambda z: calls(problem.support.from_real(z)),
+    problem, budget = run.problem, run.calls.budget
+    sampler = SMCABC(
+        lambda z: run.calls(problem.support.from_real(z)),
         RealPrior(problem.prior, problem.support),
         distance=distance,
         requires_iid_data=False,
         simulation_batch_size=None,
         show_progress_bars=False,
     )
-    z, summary = run(
+    z, summary = sampler(
         problem.x_o[None],
         num_particles=particles,
-        num_initial_pop=min(calls.budget, _INITIAL_FACTOR * particles),
-        num_simulations=calls.budget,
+        num_initial_pop=min(budget, _INITIAL_FACTOR * particles),
+        num_simulations=budget,
         epsilon_decay=epsilon_decay,
         distance_based_decay=True,
         ess_min=0.5,
@@ -261,11 +280,11 @@ def _run(
     return z, summary
 
 
-class _Distance:
+class _FeatureDistance:
     """Euclidean in the units of the first simulations it is shown; infinite where x is not."""
 
     def __init__(self, encoder: str, layout: Layout):
-        _check_fixed(encoder)
+        require_fixed(encoder)
         self.encoder, self.layout = encoder, layout
         self.inputs: Inputs | None = None
 
@@ -276,12 +295,3 @@ class _Distance:
             self.inputs, _ = features(self.encoder, x[finite], self.layout)
         gap = self.inputs(torch.where(finite[:, None], x, x_o)) - self.inputs(x_o)
         return torch.where(finite, gap.norm(dim=1), torch.inf)
-
-
-def _check_fixed(encoder: str) -> None:
-    if encoder not in FIXED:
-        names = ", ".join(FIXED)
-        raise ValueError(
-            f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
-            "no network that could teach another."
-        )

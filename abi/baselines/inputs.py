@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simulators.random import isolated_rng
 
-from ..encoders.choice import LEARNED, build_encoder, encode, features_of
+from ..encoders.choice import FIXED, LEARNED, build_encoder, encode, features_of
 from ..encoders.item import InputScaling
 from ..encoders.layout import Layout
 
@@ -42,6 +42,20 @@ def features(
 def num_features(inputs: Inputs, embedding: nn.Module, x: Tensor) -> int:
     """Values of one row as a network after ``embedding`` sees it."""
     return features_of(embedding, inputs(x[:2])).shape[1]
+
+
+def require_fixed(encoder: str) -> None:
+    """Refuse an encoder that has weights to learn.
+
+    Raises:
+        ValueError: if ``encoder`` is not fixed.
+    """
+    if encoder not in FIXED:
+        names = ", ".join(FIXED)
+        raise ValueError(
+            f"`encoder` of a distance must be one of {names}; got {encoder!r}. A distance has "
+            "no network that could teach another."
+        )
 
 
 def with_density(encoder: str | nn.Module, x: Tensor, layout: Layout) -> Inputs:

@@ -10,102 +10,20 @@ Source: Papamakarios, Sterratt & Murray (2019).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from simulators import Prior, sample_prior
-from simulators.arguments import choice
-from simulators.random import as_count, child_seed
-
-from ..rounds.problem import Problem, pose
-from ..training.torch_settings import usual_torch
-from .calls import CountedSimulator, calls_per_round
-from .guest import NoTracker, guest, training_limits, training_record
-from .inputs import Inputs, with_density
-from .reals import RealPrior, require_density
-from .result import BaselinePosterior
+from ..rounds.problem import Problem
+from .guest import NoTracker, guest, training_record
+from .inputs import Inputs
+from .reals import RealPrior
 
 _CANDIDATES = 50_000  # prior draws that compete to start a chain
 
 
-@usual_torch()
-def snle(
-    prior: Prior | Callable[[int], Any],
-    simulator: Callable[..., Any],
-    x_o: Tensor,
-    *,
-    num_simulations: int = 10_000,
-    num_rounds: int = 1,
-    seed: int = 0,
-    encoder: str | nn.Module = "flat",
-    flow: Literal["maf", "nsf"] = "maf",
-    num_chains: int = 200,
-    warmup_steps: int = 10,
-    thin: int = 5,
-    max_epochs: int | None = None,
-    parameter_names: Sequence[str] | None = None,
-) -> BaselinePosterior:
-    """Fit q(x | theta) by sequential neural likelihood estimation.
-
-    Args:
-        prior: as for :func:`abi.fit`, with ``log_prob``.
-        simulator: theta (n, d) -> x (n, p).
-        x_o: the observation, (p,).
-        num_simulations: simulator calls, shared equally by the rounds.
-        num_rounds: one round is amortised, more are for ``x_o`` alone.
-        seed: of simulations, training and chains.
-        encoder: ``"flat"``, ``"sorted"`` for items in the order of their first coordinate, or
-            ``"moments"`` for the likelihood of these.
-        flow: masked autoregressive or spline flow.
-        num_chains: chains of the vectorised slice sampler.
-        warmup_steps: draws of each chain that are thrown away, ``thin`` sweeps each; fifty sweeps
-            that tune the sampler come before them.
-        thin: sweeps between two draws of a chain.
-        max_epochs: passes over the pairs at most; training stops by itself when omitted.
-        parameter_names: d names.
-
-    Raises:
-        ValueError: if the prior has no density, the encoder has no density, or arguments are out of
-            range.
-    """
-    started = time.process_time()
-    per_round = calls_per_round(num_simulations, num_rounds)
-    chains = {
-        "num_chains": as_count(num_chains, "num_chains", 1),
-        "warmup_steps": as_count(warmup_steps, "warmup_steps", 0),
-        "thin": as_count(thin, "thin", 1),
-    }
-    choice("maf", "nsf")(flow, "flow")
-    limits = training_limits(max_epochs)
-    problem = pose(prior, simulator, x_o, parameter_names)
-    require_density(prior, "snle")
-    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
-    inputs = with_density(encoder, x, problem.layout)
-    with guest(child_seed(seed, 2)):
-        trainer = _Trainer(problem, inputs, flow, chains, limits)
-        trainer.add(theta, x)
-        for number in range(1, num_rounds):
-            theta = trainer.draw(problem.x_o, per_round, child_seed(seed, 3, number))
-            trainer.add(*calls.pairs(theta))
-    return BaselinePosterior(
-        method="snle",
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        draw=trainer.draw,
-        amortised=num_rounds == 1,
-        num_simulations=calls.made,
-        cpu_seconds=time.process_time() - started,
-        seed=seed,
-        details={"rounds": trainer.records, "flow": flow},
-    )
-
-
-class _Trainer:
+class LikelihoodTrainer:
     """sbi's NLE_A over the rounds of one fit, theta on the real line."""
 
     def __init__(

@@ -10,24 +10,15 @@ Source: Greenberg, Nonnenmacher & Macke (2019); Deistler, Goncalves & Macke (202
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, sample_prior
-from simulators.arguments import choice
-from simulators.random import child_seed
-
-from ..rounds.problem import Problem, pose
-from ..training.torch_settings import usual_torch
-from .calls import CountedSimulator, calls_per_round
-from .guest import NoTracker, guest, training_limits, training_record
-from .inputs import Inputs, features
-from .reals import RealPrior, draw_inside, require_density
-from .result import BaselinePosterior
+from ..rounds.problem import Problem
+from .guest import NoTracker, guest, training_record
+from .inputs import Inputs
+from .reals import RealPrior, draw_inside
 
 Proposal = Literal["atomic", "truncated"]
 
@@ -36,72 +27,7 @@ _THRESHOLD_DRAWS = 100_000
 _LEAST_ACCEPTANCE = 1e-3  # below it the restricted prior is drawn by importance resampling
 
 
-@usual_torch()
-def snpe(
-    prior: Prior | Callable[[int], Any],
-    simulator: Callable[..., Any],
-    x_o: Tensor,
-    *,
-    num_simulations: int = 10_000,
-    num_rounds: int = 1,
-    seed: int = 0,
-    encoder: str | nn.Module = "flat",
-    proposal: Proposal = "atomic",
-    max_epochs: int | None = None,
-    parameter_names: Sequence[str] | None = None,
-) -> BaselinePosterior:
-    """Fit q(theta | x) by sequential neural posterior estimation.
-
-    Args:
-        prior: as for :func:`abi.fit`; two rounds need its ``log_prob``.
-        simulator: theta (n, d) -> x (n, p).
-        x_o: the observation, (p,).
-        num_simulations: simulator calls, shared equally by the rounds.
-        num_rounds: one round is amortised, more are for ``x_o`` alone.
-        seed: of simulations, training and proposals.
-        encoder: a name of :mod:`abi.encoders.choice`, or a module x (n, p) -> features (n, k), a
-            copy of which is trained along and is given x as it is.
-        proposal: of the second and later rounds. With 20,000 calls, at the one observation of the
-            multimodal Gaussian that both were measured at, W1 less its floor was 0.15 for atomic
-            (618 CPU seconds) and 0.19 for truncated (455).
-        max_epochs: passes over the pairs at most; training stops by itself when omitted.
-        parameter_names: d names.
-
-    Raises:
-        ValueError: if more than one round is asked for and the prior has no density, or on
-            arguments out of range.
-    """
-    started = time.process_time()
-    per_round = calls_per_round(num_simulations, num_rounds)
-    choice(*get_args(Proposal))(proposal, "proposal")
-    limits = training_limits(max_epochs)
-    problem = pose(prior, simulator, x_o, parameter_names)
-    if num_rounds > 1:
-        require_density(prior, "a second round of snpe")
-    calls = CountedSimulator(problem, num_simulations, child_seed(seed, 0))
-    theta, x = calls.pairs(sample_prior(problem.prior, per_round, child_seed(seed, 1)))
-    inputs, embedding = features(encoder, x, problem.layout, child_seed(seed, 3))
-    with guest(child_seed(seed, 2)):
-        trainer = _Trainer(problem, inputs, embedding, proposal, limits)
-        trainer.add(problem.support.to_real(theta), x)
-        for _ in range(1, num_rounds):
-            z = trainer.propose(per_round)
-            theta, x = calls.pairs(problem.support.from_real(z))
-            trainer.add(problem.support.to_real(theta), x)
-    return BaselinePosterior(
-        method="snpe",
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        draw=trainer.draw,
-        amortised=num_rounds == 1,
-        num_simulations=calls.made,
-        cpu_seconds=time.process_time() - started,
-        seed=seed,
-        details={"rounds": trainer.records, "proposal": proposal},
-    )
-
-
-class _Trainer:
+class PosteriorTrainer:
     """sbi's NPE_C over the rounds of one fit, theta on the real line."""
 
     def __init__(
@@ -132,8 +58,9 @@ class _Trainer:
         self.latest: Any = None
         self.records: list[dict[str, float]] = []
 
-    def add(self, z: Tensor, x: Tensor) -> None:
+    def add(self, theta: Tensor, x: Tensor) -> None:
         """Train on one more round's pairs."""
+        z = self.problem.support.to_real(theta)
         atomic = self.proposal == "atomic"
         self.trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
         self.estimator = self.trainer.train(force_first_round_loss=not atomic, **self.limits)

@@ -7,10 +7,11 @@ a copy for each. Flows differ by their first weights and by the rows they hold o
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -84,6 +85,28 @@ def fit_flow(
     return model, best
 
 
+class Trained(Protocol):
+    """What a training left, and its log."""
+
+    @property
+    def log(self) -> TrainingLog:
+        """The losses it came to."""
+
+
+_Fit = TypeVar("_Fit", bound=Trained)
+
+
+def longest(fits: Iterable[_Fit]) -> _Fit:
+    """Of ever longer fits, made as they are asked for, the last that rows held out gain by."""
+    trials = iter(fits)
+    best = next(trials)
+    for longer in trials:
+        if longer.log.validation_loss >= best.log.validation_loss:
+            break
+        best = longer
+    return best
+
+
 def _in_units(z: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows (n, d) less their mean, in their deviations; means (d,) and deviations (d,).
 
@@ -121,14 +144,8 @@ def _fit_first(
     How many passes few rows bear depends on the model: a wave's posterior near x_o is learned in
     8, that of a queue in 50, and each loses .2 nats by the number of the other.
     """
-    spans = list(pairwise(torch.linspace(0.0, end, len(lengths) + 1).tolist()))
-    best = fit(lengths[0], *spans[0])
-    for passes, span in zip(lengths[1:], spans[1:], strict=True):
-        longer = fit(passes, *span)
-        if longer.log.validation_loss >= best.log.validation_loss:
-            break
-        best = longer
-    return best
+    spans = pairwise(torch.linspace(0.0, end, len(lengths) + 1).tolist())
+    return longest(fit(passes, *span) for passes, span in zip(lengths, spans, strict=True))
 
 
 def _fit_one(
