@@ -13,8 +13,8 @@ the prior's support, so that a comparison is one of methods and not of preparati
   x (n, p) -> features (n, k), which is copied, trained along and given x as it is.
 """
 
-from .approximate import abc_ss, rejection_abc, smc_abc, wabc
-from .neural import snle, snpe, wgan_gp
+from .approximate.methods import abc_ss, rejection_abc, smc_abc, wabc
+from .neural.methods import snle, snpe, wgan_gp
 from .result import BaselinePosterior
 
 METHODS = {

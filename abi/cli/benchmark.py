@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +28,7 @@ def benchmark_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="; ".join(f"{name}: {what}" for name, (_, _, what) in EXPERIMENTS.items()),
+            help="; ".join(f"{name}: {what}" for name, (_, what) in EXPERIMENTS.items()),
             autocompletion=_names,
         ),
     ],
@@ -84,7 +83,10 @@ def benchmark_command(
     Every cell (test, strength, seed) is kept as it is finished; the same words go on after an
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
+    from ..studies.benchmark.experiment import Place
+
     end = None if minutes is None else time.monotonic() + 60.0 * minutes
+    place = Place(out / f"{name}_cells", seed, workers, end, progress, images)
     if name == "lc2st":
         if strength:
             raise ValueError("`--strength` is not an option of lc2st; choose with `--num-train`.")
@@ -92,9 +94,8 @@ def benchmark_command(
 
         with resumable():
             values, text = run_lc2st(
-                quick, part, test, out=out, seed=seed, workers=workers, end=end,
+                quick, part, test, place, out if can_draw() else None,
                 num_trains=num_train, repetitions=repetitions, num_seeds=num_seeds,
-                progress=progress, draw=can_draw(),
             )  # fmt: skip
         _write(values, text, out / name, as_json)
         return
@@ -105,12 +106,10 @@ def benchmark_command(
     parts = [resized(one, repetitions, num_seeds) for one in possible(asked, images)]
     if len(parts) < len(asked):
         typer.secho(f"images left out: give --images, {IMAGES}", err=True)
-    from ..studies.benchmark.experiment import Place
     from ..studies.benchmark.results import markdown, run_part, summary
 
-    place = Place(out / f"{name}_cells", images, progress)
     with resumable():
-        worked = [run_part(one, place, seed=seed, workers=workers, end=end) for one in parts]
+        worked = [run_part(one, place) for one in parts]
     results = [(one, study) for one, study in worked if study.cells]
     if not results:
         raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
@@ -124,8 +123,9 @@ def benchmark_command(
 
 def _write(values: dict[str, Any], text: str, path: Path, as_json: bool) -> None:
     """Keep the results as NAME.json and NAME.md, and print one of them."""
-    path.with_suffix(".json").write_text(json.dumps(values, indent=1) + "\n")
-    path.with_suffix(".md").write_text(text)
+    from ..studies.engine.tables import write_results
+
+    write_results(path, values, text)
     if as_json:
         print_json(values)
     else:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .ending import Json, can_draw, print_json, resumable
-
-if TYPE_CHECKING:
-    from ..studies.reproduce.cells import Cell
-    from ..studies.reproduce.experiment import Experiment
 
 EXPERIMENTS = {
     "gaussian": "a Gaussian with a known answer, nine rounds (Appendix C.1)",
@@ -72,11 +67,16 @@ def reproduce_command(
     same words go on after an interruption, and a larger study takes up what a smaller one has in
     common with it. Another version of what the numbers depend on makes another cell.
     """
-    experiment = _experiment(name, out, quick)
-    problem = experiment.problem
-    wanted = _chosen(methods, list(experiment.methods))
-    from ..studies.reproduce.study import planned
+    from ..studies.engine.cells import CellFolder
+    from ..studies.engine.study import planned
+    from ..studies.reproduce.experiment import Experiment, context
+    from ..studies.reproduce.reproductions import reproduction
 
+    problem = reproduction(name)
+    num_samples = _QUICK_SAMPLES if quick else _SAMPLES
+    folder = CellFolder(out / f"{name}_cells", context(num_samples))
+    experiment = Experiment(problem, folder, num_samples)
+    wanted = _chosen(methods, list(experiment.methods))
     cells = planned(
         [problem.name],
         lambda model: wanted,
@@ -92,38 +92,20 @@ def reproduce_command(
         )
     if not finished:  # and nothing that was written before is written over
         raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
-    values = _write(experiment, finished, out, quick)
-    if as_json:
-        print_json(values)
-    else:
-        typer.echo((out / f"{name}.md").read_text())
-        typer.echo(f"results: {out / name}.json, .md and pictures")
-
-
-def _experiment(name: str, out: Path, quick: bool) -> Experiment:
-    from ..studies.reproduce.cells import CellFolder
-    from ..studies.reproduce.experiment import Experiment, context
-    from ..studies.reproduce.reproductions import reproduction
-
-    problem = reproduction(name)
-    num_samples = _QUICK_SAMPLES if quick else _SAMPLES
-    return Experiment(problem, CellFolder(out / f"{name}_cells", context(num_samples)), num_samples)
-
-
-def _write(experiment: Experiment, cells: list[Cell], out: Path, quick: bool) -> dict[str, Any]:
-    """NAME.json, NAME.md and the pictures."""
+    from ..studies.engine.tables import write_results
     from ..studies.reproduce.results import markdown, summary
 
-    name = experiment.problem.name
-    values = summary(experiment, cells, quick)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.json").write_text(json.dumps(values, indent=1) + "\n")
-    (out / f"{name}.md").write_text(markdown(experiment, cells, quick))
+    values, text = summary(experiment, finished, quick), markdown(experiment, finished, quick)
+    write_results(out / name, values, text)
     if can_draw():
         from ..studies.reproduce.pictures.drawing import draw_all
 
-        draw_all(experiment, cells, out)
-    return values
+        draw_all(experiment, finished, out)
+    if as_json:
+        print_json(values)
+    else:
+        typer.echo(text)
+        typer.echo(f"results: {out / name}.json, .md and pictures")
 
 
 def _chosen(words: str | None, known: list[str]) -> list[str]:

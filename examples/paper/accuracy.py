@@ -21,8 +21,8 @@ balanced table. accuracy.md is the table.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,28 +31,29 @@ from accuracy_results import Results, write_table
 from torch import Tensor
 
 import abi
-from abi import baselines
-from abi.baselines.data_distance import View
-from abi.baselines.inputs import encoder_for
 from abi.config import Generator
 from abi.generators.wgan import WGANSettings
-from abi.studies.reproduce.cells import Cell
+from abi.studies.engine.cells import Cell
+from abi.studies.engine.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.studies.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
-from abi.studies.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound
+from abi.studies.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound, baseline
+from abi.studies.reproduce.reproductions import Reproduction, reproduction
 from abi.studies.reproduce.scores import distances, extreme_moments
-from abi.studies.reproduce.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
-from simulators import MG1, Cosine, MultimodalGaussian, TwoMoons
+from simulators import TwoMoons
 from simulators.random import torch_generator
 
 HERE = Path(__file__).parent
 SEED = 2025
 NUM_OBSERVATIONS = 5
 DRAWS = 2_000
-MODELS: dict[str, Any] = {
-    "MultimodalGaussian": MultimodalGaussian(),
-    "MG1": MG1(),
-    "Cosine": Cosine(),
-    "TwoMoons": TwoMoons(),
+# What the rivals are shown of x: of the fixed encoders that ABI chooses from, the one it takes
+# most; SNLE sees x as it is where the features have no density. The learned encoder that ABI may
+# take on the queue has a row of its own, snpe_1_both_orders.
+MODELS = {
+    "MultimodalGaussian": reproduction("multimodal"),
+    "MG1": reproduction("mg1"),
+    "Cosine": reproduction("cosine"),
+    "TwoMoons": Reproduction("two-moons", "Two moons", "", TwoMoons(), 10_000, 10_000, rounds=2),
 }
 BUDGETS = {
     "MultimodalGaussian": [20_000, 10_000, 40_000],
@@ -60,76 +61,41 @@ BUDGETS = {
     "Cosine": [15_000, 10_000, 20_000, 40_000],
     "TwoMoons": [10_000],
 }
-# What the rivals are shown of x: of the fixed encoders that ABI chooses from, the one it takes
-# most; SNLE sees x as it is where the features have no density. The learned encoder that ABI may
-# take on the queue has a row of its own, snpe_1_both_orders.
-ENCODERS = {
-    "MultimodalGaussian": "moments",
-    "MG1": "sorted",
-    "Cosine": "principal+lags",
-    "TwoMoons": "flat",
-}
-PAPER_ROUNDS = {"MultimodalGaussian": 2, "MG1": 4, "Cosine": 3, "TwoMoons": 2}
 
 Fit = Callable[[str, Tensor, int, int], Any]
 
 
 def abi_with(**changes: Any) -> Fit:
     """A fit of ABI with settings changed."""
-
-    def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-        config = abi.ABIConfig(**changes)
-        return _abi(model, x_o, budget, seed, config=config)
-
-    return fit
+    return _abi(lambda problem: {"config": abi.ABIConfig(**changes)})
 
 
-def abi_paper(generator: Generator, encoder: str | None = None) -> Fit:
+def abi_paper(generator: Generator, encoder: str = "") -> Fit:
     """ABI as published, with the paper's number of rounds and the encoder of the model."""
 
+    def settings(problem: Reproduction) -> dict[str, Any]:
+        config = abi.ABIConfig.paper(generator=generator, encoder=encoder or problem.encoder)
+        return {"config": config, "num_rounds": problem.rounds}
+
+    return _abi(settings)
+
+
+def _abi(settings: Callable[[Reproduction], dict[str, Any]]) -> Fit:
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-        config = abi.ABIConfig.paper(generator=generator, encoder=encoder or ENCODERS[model])
-        return _abi(model, x_o, budget, seed, config=config, num_rounds=PAPER_ROUNDS[model])
+        task = MODELS[model].task
+        known = {"num_simulations": budget, "seed": seed, "progress": False}
+        posterior = abi.fit(task.prior, task, x_o, **known | settings(MODELS[model]))
+        encoders = [record.encoder for record in posterior.rounds]
+        return RoundByRound(posterior, (), {"encoders": encoders})
 
     return fit
 
 
-def _abi(model: str, x_o: Tensor, budget: int, seed: int, **keywords: Any) -> Any:
-    task = MODELS[model]
-    posterior = abi.fit(
-        task.prior, task, x_o, num_simulations=budget, seed=seed, progress=False, **keywords
-    )
-    encoders = [record.encoder for record in posterior.rounds]
-    return RoundByRound(posterior, (), {"encoders": encoders})
-
-
-def baseline(name: str, encoder: str | None = None, **keywords: Any) -> Fit:
+def rival(name: str, encoder: str = "", **keywords: Any) -> Fit:
     """A fit of a baseline, with the encoder of the model or another."""
 
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-        task = MODELS[model]
-        method: Any = baselines.METHODS[name]
-        return method(
-            task.prior,
-            task,
-            x_o,
-            num_simulations=budget,
-            seed=seed,
-            encoder=encoder_for(name, encoder or ENCODERS[model]),
-            **keywords,
-        )
-
-    return fit
-
-
-def wabc(view: View) -> Fit:
-    """2-Wasserstein ABC, as the paper on ABI has it: data sets are compared, not features."""
-
-    def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
-        task = MODELS[model]
-        return baselines.wabc(
-            task.prior, task, x_o, num_simulations=budget, seed=seed, order=2.0, view=view
-        )
+        return baseline(MODELS[model], name, encoder, **keywords).fit(x_o, budget, seed)
 
     return fit
 
@@ -146,19 +112,19 @@ def exact_particles(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
 METHODS: dict[str, Fit] = {
     "exact_particles": exact_particles,
     "abi": abi_with(),
-    "snpe_1": baseline("snpe", num_rounds=1),
-    "snpe_1_both_orders": baseline("snpe", "both_orders", num_rounds=1),
-    "snpe_2": baseline("snpe", num_rounds=2),
-    "snle_1": baseline("snle", num_rounds=1),
-    "snle_2": baseline("snle", num_rounds=2),
-    "smc_abc": baseline("smc_abc"),
-    "wabc": wabc("items"),
-    "wabc_curve": wabc("curve"),
-    "wabc_delay": wabc("delay"),
-    "rejection_abc": baseline("rejection_abc"),
-    "abc_ss": baseline("abc_ss"),
-    "wgan_gp": baseline("wgan_gp"),
-    "wgan_gp_1500": baseline("wgan_gp", settings=WGANSettings(num_steps=1_500)),
+    "snpe_1": rival("snpe", num_rounds=1),
+    "snpe_1_both_orders": rival("snpe", "both_orders", num_rounds=1),
+    "snpe_2": rival("snpe", num_rounds=2),
+    "snle_1": rival("snle", num_rounds=1),
+    "snle_2": rival("snle", num_rounds=2),
+    "smc_abc": rival("smc_abc"),
+    "wabc": rival("wabc", view="items"),
+    "wabc_curve": rival("wabc", view="curve"),
+    "wabc_delay": rival("wabc", view="delay"),
+    "rejection_abc": rival("rejection_abc"),
+    "abc_ss": rival("abc_ss"),
+    "wgan_gp": rival("wgan_gp"),
+    "wgan_gp_1500": rival("wgan_gp", settings=WGANSettings(num_steps=1_500)),
     "abi_none": abi_with(adjustment="none"),
     "abi_quantile": abi_with(adjustment="quantile"),
     "abi_conditional": abi_with(adjustment="conditional"),
@@ -171,7 +137,7 @@ AMORTISED = ("snpe_1", "snpe_1_both_orders", "snle_1", "wgan_gp_1500", *BASELINE
 
 def observations(model: str) -> Tensor:
     """The five observations of a model, (5, p)."""
-    task = MODELS[model]
+    task = MODELS[model].task
     return drawn_observations(task.prior, task, NUM_OBSERVATIONS, SEED)
 
 
@@ -182,7 +148,7 @@ def measure(samples: Tensor, exact: Tensor) -> dict[str, float]:
 
 def exact_draws(model: str, x_o: Tensor, seed: int) -> Tensor:
     """Draws of the exact posterior; seed 0 is the reference, seed 1 gives the floor."""
-    draws: Tensor = MODELS[model].reference_posterior(x_o, DRAWS, seed=seed)
+    draws: Tensor = MODELS[model].task.reference_posterior(x_o, DRAWS, seed=seed)
     return draws
 
 
@@ -229,15 +195,8 @@ def main() -> None:
     torch.set_num_threads(1)
     arguments = parse()
     results = Results(arguments.out)
-    cells = [] if arguments.table else plan(arguments)
-    stop = time.monotonic() + 60.0 * arguments.minutes
-    for cell in cells:
-        if results.has(cell) or time.monotonic() > stop:
-            continue
-        waiting = [c for c in cells if not results.has(c)]
-        for finished in STUDY.work(STUDY.group(cell, waiting)):
-            results.add(finished.cell)
-            print(finished.cell.line(), flush=True)
+    if not arguments.table:
+        STUDY.run(plan(arguments), results, arguments.minutes, partial(print, flush=True))
     write_table(results, arguments.out.with_suffix(".md"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import torch
 
 import abi
-from abi.studies.reproduce.cells import Cell
-from abi.studies.reproduce.tables import Floors, average, mean, ranked, row, score_table
+from abi.studies.engine.cells import Cell
+from abi.studies.engine.study import Worked
+from abi.studies.engine.tables import Floors, average, mean, ranked, score_table, table
+from simulators.files.disk import whole_file
 
 MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
@@ -28,17 +31,18 @@ class Results:
         self.path = path
         self.cells = self._read()
 
-    def has(self, cell: Cell) -> bool:
-        return cell.key in self.cells
+    def find(self, cell: Cell) -> Cell | None:
+        return self.cells.get(cell.key)
 
-    def add(self, cell: Cell) -> None:
+    def keep(self, worked: Worked) -> Cell:
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
-            self.cells = self._read() | {cell.key: cell}
+            self.cells = self._read() | {worked.cell.key: worked.cell}
             self._write()
         finally:
             os.close(folder)  # and the lock with it
+        return worked.cell
 
     def _read(self) -> dict[tuple[Any, ...], Cell]:
         if not self.path.exists():
@@ -54,9 +58,8 @@ class Results:
         }
         lines = ",\n".join(json.dumps(asdict(self.cells[key])) for key in sorted(self.cells))
         text = json.dumps(head)[:-1] + ',\n"cells": [\n' + lines + "\n]}\n"
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(text)
-        os.replace(fresh, self.path)
+        with whole_file(self.path) as file:
+            file.write(text.encode())
 
 
 def write_table(results: Results, path: Path) -> None:
@@ -89,10 +92,8 @@ def _overview(by_place: dict[tuple[str, int], list[Cell]], floors: Floors) -> st
     columns = [_column(here, floors) for here in by_place.values()]
     found = {method for column in columns for method in column}
     methods = sorted(found, key=lambda m: (-sum(m in c for c in columns), m))
-    heads = [f"{model} {budget // 1000}k" for model, budget in by_place]
-    lines = [row(["W1 excess", *heads]), "|---" * (len(heads) + 1) + "|"]
-    lines += [row([m, *(c.get(m, "") for c in columns)]) for m in methods]
-    return "\n".join(lines) + "\n"
+    rows = ([m, *(c.get(m, "") for c in columns)] for m in methods)
+    return _by_place("W1 excess", by_place, rows)
 
 
 def _paired(by_place: dict[tuple[str, int], list[Cell]]) -> str:
@@ -105,11 +106,14 @@ def _paired(by_place: dict[tuple[str, int], list[Cell]]) -> str:
             theirs = by_observation([c for c in good if c.method == method])
             if {c.observation for c in ours} == {observation for _, observation in theirs}:
                 lines.setdefault(method, {})[place] = f"{mean(ours, 'w1', theirs):.2f}"
-    heads = [f"{model} {budget // 1000}k" for model, budget in by_place]
     methods = sorted(lines, key=lambda m: (-len(lines[m]), m))
-    table = [row(["W1 of ABI less that of", *heads]), "|---" * (len(heads) + 1) + "|"]
-    table += [row([m, *(lines[m].get(place, "") for place in by_place)]) for m in methods]
-    return "\n".join(table) + "\n"
+    rows = ([m, *(lines[m].get(place, "") for place in by_place)] for m in methods)
+    return _by_place("W1 of ABI less that of", by_place, rows)
+
+
+def _by_place(what: str, places: Iterable[tuple[str, int]], rows: Iterable[list[str]]) -> str:
+    heads = (f"{model} {budget // 1000}k" for model, budget in places)
+    return "\n".join([*table([what, *heads], rows), ""])
 
 
 def by_observation(cells: list[Cell]) -> Floors:

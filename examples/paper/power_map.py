@@ -31,6 +31,7 @@ from typing import Any
 import torch
 from power_map_results import draw, markdown
 
+from abi.studies.engine.tables import write_results
 from validation import ColtTraining, PowerStudy, Training, WholeTest, power
 from validation.perturbations import Failure, find_failure
 
@@ -197,8 +198,7 @@ def write(failures: dict[str, Failure], cells: dict[str, dict[str, Any]], spent:
         "machine": "2 shared x86-64 cores, one thread",
         "versions": {"torch": torch.__version__},
     }
-    RESULT.write_text(json.dumps(values, indent=1) + "\n")
-    RESULT.with_suffix(".md").write_text(markdown(values))
+    write_results(RESULT, values, markdown(values))
     draw(values, RESULT.with_suffix(".png"))
 
 

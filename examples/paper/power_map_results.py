@@ -9,6 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from abi.studies.engine.tables import table
+
 _COLOURS = LinearSegmentedColormap.from_list("seen", ["#0b5394", "#cfe2f3"])
 _SHORT = {"discriminative_calibration": "discriminative"}
 
@@ -16,15 +18,15 @@ _SHORT = {"discriminative_calibration": "discriminative"}
 def markdown(values: dict[str, Any]) -> str:
     """One row a failure, one column a test; the smallest strength seen, and the seconds."""
     tests = values["tests"]
-    lines = [
-        "| failure (strongest tried) | " + " | ".join(_label(test) for test in tests) + " |",
-        "|---|" + "---|" * len(tests),
-    ]
-    for failure in values["failures"]:
-        cells = [_cell(values["cells"][failure][test], ", ") for test in tests]
-        strongest = values["grids"][failure][-1]
-        lines.append(f"| {_label(failure)} ({strongest:g}) | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    rows = (
+        [
+            f"{_label(failure)} ({values['grids'][failure][-1]:g})",
+            *(_cell(values["cells"][failure][test], ", ") for test in tests),
+        ]
+        for failure in values["failures"]
+    )
+    heads = ["failure (strongest tried)", *map(_label, tests)]
+    return "\n".join([*table(heads, rows), ""])
 
 
 def draw(values: dict[str, Any], path: Path) -> None:

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import torch
-from matplotlib.figure import Figure
 
+from abi.studies.engine.pictures import panels_of
 from validation import ColtTraining, colt
 from validation.perturbations import Failure, spiral
 
@@ -45,8 +45,8 @@ def statistics(failure: Failure) -> list[dict[str, float]]:
 
 
 def draw(failure: Failure, rows: list[dict[str, float]], path: Path) -> None:
-    figure = Figure(figsize=(13, 6.4), layout="constrained")
-    panels = figure.subplots(2, 4).flatten()
+    figure, table = panels_of(13, 6.4, 2, 4, len(failure.strengths) + 1)
+    panels = table.ravel()
     x = failure.observe(3_000, 3)
     for ax, left_out in zip(panels, failure.strengths, strict=False):
         theta = failure.at(left_out).q.sample(1, x, seed=4)[0]
@@ -55,7 +55,6 @@ def draw(failure: Failure, rows: list[dict[str, float]], path: Path) -> None:
     ax = panels[6]
     ax.plot([row["step"] for row in rows], [row["statistic"] for row in rows], "o-")
     ax.set(title="CoLT's statistic", xlabel="reverse steps of q", ylim=(0, None))
-    panels[7].set_visible(False)
     figure.savefig(path, dpi=100)
 
 

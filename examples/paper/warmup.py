@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +24,8 @@ import torch
 from scipy.stats import norm
 
 import abi
-from abi.files.storage import load_state
 from abi.generators.mixture import MixtureModel
-from abi.quantiles.kernel import FixedKernel
-from abi.studies.reproduce.methods import warmup_config
-from abi.studies.reproduce.reproductions import WARMUP_PROPOSALS as PROPOSALS
+from abi.studies.reproduce.methods import fit_in_rounds, warmup
 from abi.studies.reproduce.reproductions import WARMUP_RETRIES as RETRIES
 from abi.studies.reproduce.reproductions import WARMUP_TOLERANCES as TOLERANCES
 from simulators import GaussianLinear
@@ -45,23 +40,9 @@ HERE = Path(__file__).parent
 def fit_rounds(retries: int) -> tuple[abi.ABIPosterior, list[tuple[float, float]]]:
     """The fit, and the moments of the generator after each round."""
     task = GaussianLinear.warmup()
-    config = replace(warmup_config(), max_retries=retries)
-    distance = FixedKernel(lambda x: (x[:, 0] - X_O).abs())
-    with tempfile.TemporaryDirectory() as folder:
-        posterior = abi.fit(
-            task.prior,
-            task,
-            task.observation,
-            num_simulations=len(TOLERANCES) * PROPOSALS * retries,
-            num_rounds=len(TOLERANCES),
-            config=config,
-            distance=distance.function,
-            run_dir=folder,
-        )
-        states = [
-            load_state(path, task.observation, config, distance, None)
-            for path in sorted(Path(folder).glob("round_*.safetensors"))
-        ]
+    posterior, states = fit_in_rounds(
+        task, task.observation, distance=lambda x: (x[:, 0] - X_O).abs(), **warmup(retries)
+    )
     return posterior, [moments(state.model) for state in states]
 
 

@@ -28,7 +28,7 @@ from torch.distributions import (
 
 import abi
 from abi import baselines
-from abi.baselines.data_distance import DataDistance
+from abi.baselines.approximate.data_distance import DataDistance
 from abi.config import WGANSettings
 from abi.encoders.choice import FIXED, build_encoder
 from abi.encoders.layout import Layout

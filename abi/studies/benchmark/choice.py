@@ -6,44 +6,40 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from .experiment import Experiment, Part
 
-EXPERIMENTS: Mapping[str, tuple[str, str, str]] = {
+P = TypeVar("P", bound=Any)
+
+EXPERIMENTS: Mapping[str, tuple[str, str]] = {
     "nptbench": (
-        "failures.nptbench",
-        "power_curves",
+        "failures.nptbench.power_curves",
         "power over the strength of six failures (CoLT, Figures 3 and 8 to 13)",
     ),
     "blind-prior": (
-        "failures.blind_prior",
-        "blind_prior",
+        "failures.blind_prior.blind_prior",
         "the prior in the place of the posterior (CoLT, Tables 3 and 4)",
     ),
     "tree": (
-        "failures.tree",
-        "tree_curves",
+        "failures.tree.tree_curves",
         "draws a little beside a thin tree (CoLT, Figures 1 and 6)",
     ),
     "diffusion": (
-        "failures.diffusion",
-        "diffusion_steps",
+        "failures.diffusion.diffusion_steps",
         "a diffusion model that stops too early (CoLT, Figures 4 and 7)",
     ),
     "conformal": (
-        "failures.conformal",
-        "conformal",
+        "failures.conformal.conformal",
         "trained, weak and moved classifiers (conformal C2ST, Figures 1 to 3 and 5 to 11)",
     ),
     "lc2st": (
-        "local.run",
-        "run_lc2st",
+        "local.run.run_lc2st",
         "local tests of trained flows beside the oracle (L-C2ST, Figures 1 to 6, Tables 1 and 3)",
     ),
 }
-"""Name -> module, its function of ``quick``, what the experiment shows and the paper's place."""
+"""Name -> its function of ``quick``, what the experiment shows and the paper's place."""
 
 
 IMAGES = (
@@ -77,7 +73,7 @@ def experiment_of(name: str) -> Callable[[bool], Experiment]:
     """The function that sets the experiment up; its imports are those of `validation`."""
     if name not in EXPERIMENTS:
         raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
-    module, function, _ = EXPERIMENTS[name]
+    module, _, function = EXPERIMENTS[name][0].rpartition(".")
     found: Callable[[bool], Experiment] = getattr(
         import_module(f".{module}", __package__), function
     )
@@ -122,7 +118,7 @@ def possible(parts: list[Part], images: Path | None) -> list[Part]:
     return without
 
 
-def resized(part: Part, repetitions: int | None, num_seeds: int | None) -> Part:
+def resized(part: P, repetitions: int | None, num_seeds: int | None) -> P:
     """The part with other numbers of batches a seed and of seeds, where they are given."""
     return replace(
         part,

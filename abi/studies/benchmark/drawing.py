@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .intervals import interval
+from ..engine.pictures import panels_of
+from .orderings import interval
 from .results import Result
 
 if TYPE_CHECKING:
@@ -19,23 +20,18 @@ _COLUMNS = 4
 
 def draw(results: list[Result], title: str, path: Path) -> None:
     """Write the picture; hollow diamonds are the paper's values."""
-    from matplotlib.figure import Figure
-
     columns = min(_COLUMNS, len(results))
     rows = math.ceil(len(results) / columns)
     listed = [len(study.rates()) for _, study in results if not _is_curve(study)]
     height = min(max(4.2, 1.6 + 0.19 * max(listed, default=0)), 8.0)
-    figure = Figure(figsize=(5.2 * columns, height * rows), layout="constrained")
+    figure, panels = panels_of(5.2 * columns, height * rows, rows, columns, len(results))
     tests = list(dict.fromkeys(name for _, study in results for name in study.methods))
-    panels = figure.subplots(rows, columns, squeeze=False).flatten()
-    for (part, study), ax in zip(results, panels, strict=False):
+    for (part, study), ax in zip(results, panels.flat, strict=False):
         if _is_curve(study):
             study.plot(ax, order=tests)
         else:
             _dots((part, study), ax)
         ax.set_title(part.label, fontsize=10)
-    for ax in panels[len(results) :]:
-        ax.set_visible(False)
     figure.suptitle(title)
     figure.savefig(path, dpi=110)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +21,25 @@ class Published(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an experiment runs."""
+    """Where an experiment runs, and how."""
 
     cells: Path
     """The folder that keeps cells, and the networks of failures that have one."""
-    images: Path | None
-    """CIFAR-10's binary files and Inception-v3's weights."""
-    progress: bool
+    seed: int = 0
+    """Of everything random."""
+    workers: int = 1
+    """Processes."""
+    end: float | None = None
+    """Nothing is begun after this time of the monotonic clock; unlimited when None."""
+    progress: bool = False
     """Whether to show progress."""
+    images: Path | None = None
+    """CIFAR-10's binary files and Inception-v3's weights."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Until nothing more is begun; 0 from then on."""
+        return math.inf if self.end is None else max(self.end - time.monotonic(), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

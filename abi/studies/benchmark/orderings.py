@@ -1,7 +1,7 @@
 """What a paper says of its curves in words, which test is above which, judged point by point.
 
 At every part and strength above 0 that has both tests, one is above the other where their intervals
-(:func:`~.intervals.interval`) have nothing in common; else the point is open.
+(:func:`interval`) have nothing in common; else the point is open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import Any
 from validation import PowerRate, PowerStudy
 
 from .experiment import Ordering, Part
-from .intervals import interval
+
+
+def interval(rate: PowerRate) -> tuple[float, float]:
+    """Clopper-Pearson, widened to the mean ± two standard errors over seeds where that is more."""
+    low, high = rate.interval
+    if rate.rate is not None and rate.standard_error is not None:
+        low = min(low, rate.rate - 2 * rate.standard_error)
+        high = max(high, rate.rate + 2 * rate.standard_error)
+    return max(low, 0.0), min(high, 1.0)
 
 
 @dataclass(frozen=True)

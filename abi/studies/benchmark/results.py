@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from validation import PowerRate, PowerStudy, power
 from validation.perturbations import Failure
 
-from .claim_table import claim_table
+from ..engine.tables import claim_table, paper_page, table
 from .experiment import Experiment, Part, Place, Published
-from .intervals import interval
-from .orderings import judge
+from .orderings import interval, judge
 
+_HEADS = ("test", "strength", "ours", "95% interval", "paper", "CPU s")
 Result = tuple[Part, PowerStudy]
 
 _READING = (
@@ -23,13 +22,8 @@ _READING = (
 )
 
 
-def run_part(
-    part: Part, place: Place, *, seed: int, workers: int, end: float | None = None
-) -> Result:
-    """The part's study, of the cells that are kept and those begun before ``end``.
-
-    Time is that of the monotonic clock.
-    """
+def run_part(part: Part, place: Place) -> Result:
+    """The part's study, of the cells that are kept and those begun in time."""
     failure = part.failure
     study = power(
         part.tests,
@@ -38,10 +32,10 @@ def run_part(
         num_pairs=part.num_pairs,
         repetitions=part.repetitions,
         num_seeds=part.num_seeds,
-        seed=seed,
-        workers=workers,
+        seed=place.seed,
+        workers=place.workers,
         folder=place.cells,
-        minutes=None if end is None else max(end - time.monotonic(), 0.0) / 60.0,
+        minutes=None if place.end is None else place.seconds_left / 60.0,
         progress=place.progress,
     )
     return part, study
@@ -54,6 +48,7 @@ def summary(
     judged = [judge(ordering, results) for ordering in experiment.orderings]
     orderings = [found for found in judged if found["verdict"] != "not measured"]
     differing = [line for part, study in results for line in _disagreements(part, study)]
+    differing += [f"{one['says']}: {point}" for one in orderings for point in one["below"]]
     return {
         "format": "abi_benchmark",
         "version": 1,
@@ -66,32 +61,26 @@ def summary(
         "cpu_seconds": round(sum(cell.seconds or 0.0 for _, s in results for cell in s.cells)),
         "parts": [{"label": part.label, **_studied(part, study)} for part, study in results],
         "orderings": orderings,
-        "disagreements": differing + [line for found in orderings for line in _below(found)],
+        "disagreements": differing,
     }
 
 
 def markdown(values: Mapping[str, Any]) -> str:
     """The tables, one a part; the paper's mean ± two standard errors beside ours."""
-    lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], ""]
+    lines: list[str] = []
     for part in values["parts"]:
-        lines += [f"## {part['label']}", ""]
         lines += [
+            f"## {part['label']}",
+            "",
             f"{part['failure']}, {part['num_pairs']} pairs, {part['repetitions']} batches for each "
             f"of {part['num_seeds']} seeds.{_unfinished(part)}",
             "",
-            "| test | strength | ours | 95% interval | paper | CPU s |",
-            "|---|---|---|---|---|---|",
+            *table(_HEADS, map(_row, part["rates"])),
+            "",
         ]
-        for rate in part["rates"]:
-            lines.append(_row(rate))
-        lines.append("")
     if values["orderings"]:
-        lines += ["## Orderings in words", "", _READING, ""]
-        lines += [*claim_table(values["orderings"]), ""]
-    if values["disagreements"]:
-        lines += ["## Where ours and the paper's differ", ""]
-        lines += [f"- {line}" for line in values["disagreements"]] + [""]
-    return "\n".join(lines)
+        lines += ["## Orderings in words", "", _READING, "", *claim_table(values["orderings"]), ""]
+    return paper_page(values, lines)
 
 
 def differs(rate: PowerRate, published: Published) -> bool:
@@ -138,12 +127,7 @@ def _disagreements(part: Part, study: PowerStudy) -> list[str]:
     return lines
 
 
-def _below(found: Mapping[str, Any]) -> list[str]:
-    """The points that contradict an ordering."""
-    return [f"{found['says']}: {point}" for point in found["below"]]
-
-
-def _row(rate: Mapping[str, Any]) -> str:
+def _row(rate: Mapping[str, Any]) -> list[str]:
     if rate["rate"] is None:
         ours, span = "none", "; ".join(rate["errors"])
     else:
@@ -151,4 +135,4 @@ def _row(rate: Mapping[str, Any]) -> str:
     paper = "" if rate["paper"] is None else "{:.3f} ± {:.3f}".format(*rate["paper"])
     paper += " (differs)" if rate["differs"] else ""
     seconds = "" if rate["seconds"] is None else f"{rate['seconds']:.2g}"
-    return f"| {rate['method']} | {rate['strength']:g} | {ours} | {span} | {paper} | {seconds} |"
+    return [rate["method"], f"{rate['strength']:g}", ours, span, paper, seconds]

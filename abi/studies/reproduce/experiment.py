@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,11 +15,11 @@ from simulators.random import child_seed
 
 from ... import metrics
 from ...files.versions import versions
-from .cells import Cell, CellFolder
+from ..engine.cells import Cell, CellFolder
+from ..engine.study import FLOOR, ExactPosterior, Study, Worked, drawn_observations
 from .methods import Method, methods_for
 from .reproductions import Reproduction
 from .scores import against_truth, distances, extreme_moments, further_distances, moments
-from .study import FLOOR, ExactPosterior, Study, Worked, drawn_observations
 
 NUM_DRAWN = 20
 _SEED = 2025
@@ -95,21 +94,11 @@ class Experiment:
             self.num_samples,
         )  # fmt: skip
         wanted = [c for c in cells if c.method != FLOOR or self.problem.has_exact]
-        finished = {
-            cell.key: kept
-            for cell in wanted
-            if (kept := self.folder.find(cell, self.settings(cell))) is not None
-        }
-        stop = time.monotonic() + 60.0 * minutes
-        for cell in wanted:
-            if cell.key in finished or time.monotonic() > stop:
-                continue
-            waiting = [c for c in wanted if c.key not in finished]
-            for worked in study.work(study.group(cell, waiting)):
-                kept = self._keep(worked)
-                finished[kept.key] = kept
-                say(f"{len(finished)}/{len(wanted)}  {kept.line()}")
-        return [finished[cell.key] for cell in wanted if cell.key in finished]
+        return study.run(wanted, self, minutes, say)
+
+    def find(self, cell: Cell) -> Cell | None:
+        """The finished cell; None where it is to be worked."""
+        return self.folder.find(cell, self.settings(cell))
 
     def _amortised(self, cell: Cell) -> bool:
         return cell.method != FLOOR and self.methods[cell.method].amortised
@@ -133,7 +122,7 @@ class Experiment:
         truth = self.truth(cell.observation)
         return against_truth(samples, truth, prior, self.predicted(samples), x_o)
 
-    def _keep(self, worked: Worked) -> Cell:
+    def keep(self, worked: Worked) -> Cell:
         """Write a cell with its draws, its moments and, of ABI, its way there."""
         cell, posterior, samples = worked
         draws: dict[str, Tensor] = {}

@@ -18,6 +18,7 @@ from ...config import ABIConfig, Generator
 from ...files.storage import load_state
 from ...posterior import ABIPosterior
 from ...quantiles.kernel import FixedKernel
+from ...rounds.record import RoundState
 from .reproductions import WARMUP_PROPOSALS, WARMUP_RETRIES, WARMUP_TOLERANCES, Reproduction
 
 PAPER_GENERATORS: Mapping[str, Generator] = {
@@ -79,33 +80,23 @@ def methods_for(problem: Reproduction, num_samples: int) -> dict[str, Method]:
     as :data:`RAW`. A baseline that takes ``num_rounds`` runs those of the paper; under its name
     with ``_1`` it runs one, which is amortised.
     """
-    found = {"abi": _abi(problem, num_samples)}
+    rounds = {"num_rounds": problem.rounds}
+    found = {"abi": _abi(problem, num_samples, ABIConfig(), {})}
     if problem.name == "gaussian":
         found["abi_paper"] = _warmup(problem, num_samples)
     else:
         for name, generator in PAPER_GENERATORS.items():
-            found[name] = _abi_paper(problem, num_samples, generator, problem.encoder)
+            config = ABIConfig.paper(generator=generator, encoder=problem.encoder)
+            found[name] = _abi(problem, num_samples, config, rounds)
         found[UNCOUNTED] = _abi_uncounted(problem, num_samples)
         if problem.encoder != "flat":
-            found[RAW] = _abi_paper(problem, num_samples, "potnet", "flat")
-    known: Any = baselines.METHODS
-    for name, function in known.items():
-        found[name] = _baseline(problem, name, function)
-        if "num_rounds" in parameters_of(function):
-            found[f"{name}_1"] = _baseline(problem, name, function, num_rounds=1)
+            config = ABIConfig.paper(generator="potnet", encoder="flat")
+            found[RAW] = _abi(problem, num_samples, config, rounds)
+    for name in baselines.METHODS:
+        found[name] = baseline(problem, name)
+        if "num_rounds" in found[name].settings:
+            found[f"{name}_1"] = baseline(problem, name, num_rounds=1)
     return found
-
-
-def _abi(problem: Reproduction, num_samples: int) -> Method:
-    return _of_abi(problem, num_samples, ABIConfig(), {}, lambda x_o, budget: {})
-
-
-def _abi_paper(
-    problem: Reproduction, num_samples: int, generator: Generator, encoder: str
-) -> Method:
-    config = ABIConfig.paper(generator=generator, encoder=encoder)
-    rounds = {"num_rounds": problem.rounds}
-    return _of_abi(problem, num_samples, config, rounds, lambda x_o, budget: rounds)
 
 
 def _abi_uncounted(problem: Reproduction, num_samples: int) -> Method:
@@ -113,92 +104,79 @@ def _abi_uncounted(problem: Reproduction, num_samples: int) -> Method:
     rounds = {"num_rounds": problem.rounds}
 
     def asked(x_o: Tensor, budget: int) -> dict[str, Any]:
+        pairs = budget // problem.rounds
+        calls = budget * config.max_retries  # as many as it takes
         return rounds | {
-            "config": replace(config, pairs_per_round=budget // problem.rounds),
-            "num_simulations": budget * config.max_retries,  # as many as it takes
-        }
+            "config": replace(config, pairs_per_round=pairs), "num_simulations": calls,
+        }  # fmt: skip
 
     settings = rounds | {"pairs_per_round": "budget / rounds"}
-    return _of_abi(problem, num_samples, config, settings, asked)
+    return _abi(problem, num_samples, config, settings, asked)
 
 
-def warmup_config() -> ABIConfig:
-    """The constants of Appendix C.1: Gaussian proposals by their moments, given tolerances."""
-    return ABIConfig.paper(
+def warmup(retries: int = WARMUP_RETRIES) -> dict[str, Any]:
+    """Appendix C.1 as arguments of a fit: Gaussian proposals by moments, the given tolerances."""
+    config = ABIConfig.paper(
         tolerances=WARMUP_TOLERANCES,
         pairs_per_round=WARMUP_PROPOSALS,
-        max_retries=WARMUP_RETRIES,
+        max_retries=retries,
         generator="mixture",
         max_components=1,
     )
+    calls = len(WARMUP_TOLERANCES) * WARMUP_PROPOSALS * retries  # as many as it takes
+    return {"config": config, "num_rounds": len(WARMUP_TOLERANCES), "num_simulations": calls}
 
 
 def _warmup(problem: Reproduction, num_samples: int) -> Method:
-    rounds = {"num_rounds": len(WARMUP_TOLERANCES)}
-    calls = len(WARMUP_TOLERANCES) * WARMUP_PROPOSALS * WARMUP_RETRIES  # as many as it takes
+    known = warmup()
 
     def asked(x_o: Tensor, budget: int) -> dict[str, Any]:
-        return rounds | {
-            "distance": lambda x: (x - x_o).abs().sum(dim=1),
-            "num_simulations": calls,
-        }
+        return known | {"distance": lambda x: (x - x_o).abs().sum(dim=1)}
 
-    settings = rounds | {"distance": "|x - x_o|"}
-    return _of_abi(problem, num_samples, warmup_config(), settings, asked)
+    settings = {"num_rounds": known["num_rounds"], "distance": "|x - x_o|"}
+    return _abi(problem, num_samples, known["config"], settings, asked)
 
 
-def _of_abi(
+def _abi(
     problem: Reproduction,
     num_samples: int,
     config: ABIConfig,
     settings: dict[str, Any],
-    asked: Callable[[Tensor, int], dict[str, Any]],
+    asked: Callable[[Tensor, int], dict[str, Any]] | None = None,
 ) -> Method:
-    """ABI at ``config``; ``asked``: (x_o, budget) -> what the fit is given besides."""
+    """ABI at ``config``, given ``settings`` or what ``asked`` makes of x_o and the budget."""
 
     def fit(x_o: Tensor, budget: int, seed: int) -> RoundByRound:
-        known = {"config": config, "num_simulations": budget} | asked(x_o, budget)
-        return _fit_abi(problem, num_samples, known, x_o, seed)
+        more = settings if asked is None else asked(x_o, budget)
+        known = {"config": config, "num_simulations": budget, "progress": False} | more
+        posterior, states = fit_in_rounds(problem.task, x_o, seed=seed, **known)
+        by_round = tuple(state.model.sample(num_samples, seed) for state in states)
+        records = [record.to_dict() for record in states[-1].records]
+        rounds = [record | {"network": None, "generator": None} for record in records]
+        return RoundByRound(posterior, by_round, {"rounds": rounds})
 
     return Method(fit, {"config": config.to_dict()} | settings)
 
 
-def _fit_abi(
-    problem: Reproduction,
-    num_samples: int,
-    asked: dict[str, Any],
-    x_o: Tensor,
-    seed: int,
-) -> RoundByRound:
-    task = problem.task
+def fit_in_rounds(task: Any, x_o: Tensor, **asked: Any) -> tuple[ABIPosterior, list[RoundState]]:
+    """A fit of ABI, and its state after each round."""
     distance = asked.get("distance")
     fixed = None if distance is None else FixedKernel(distance)
     with tempfile.TemporaryDirectory() as folder:
-        posterior = sampler.fit(
-            task.prior, task, x_o, seed=seed, run_dir=folder, progress=False, **asked
-        )
-        states = [
-            load_state(path, posterior.x_o, posterior.config, fixed, None)
-            for path in sorted(Path(folder).glob("round_*.safetensors"))
-        ]
-    by_round = tuple(state.model.sample(num_samples, seed) for state in states)
-    rounds = [
-        record.to_dict() | {"network": None, "generator": None} for record in states[-1].records
-    ]
-    return RoundByRound(posterior, by_round, {"rounds": rounds})
+        posterior = sampler.fit(task.prior, task, x_o, run_dir=folder, **asked)
+        paths = sorted(Path(folder).glob("round_*.safetensors"))
+        config = posterior.config
+        return posterior, [load_state(path, posterior.x_o, config, fixed, None) for path in paths]
 
 
-def _baseline(
-    problem: Reproduction, name: str, function: Callable[..., Any], num_rounds: int | None = None
-) -> Method:
+def baseline(problem: Reproduction, name: str, encoder: str = "", **keywords: Any) -> Method:
+    """A baseline with the encoder and the rounds of the problem where it takes them, or others."""
+    function: Any = baselines.METHODS[name]
+    own = {"encoder": encoder_for(name, encoder or problem.encoder), "num_rounds": problem.rounds}
     offered = parameters_of(function)
-    wanted: dict[str, Any] = {
-        "encoder": encoder_for(name, problem.encoder),
-        "num_rounds": num_rounds or problem.rounds,
-    }
+    settings: dict[str, Any] = {key: own[key] for key in own if key in offered} | keywords
     if name == "wabc":
-        wanted["order"] = 2.0  # the paper's rival is the 2-Wasserstein distance
-    settings = {key: value for key, value in wanted.items() if key in offered}
+        settings["order"] = 2.0  # the paper's rival is the 2-Wasserstein distance
 
     def fit(x_o: Tensor, budget: int, seed: int) -> Any:
         task = problem.task

@@ -66,12 +66,8 @@ class Reproduction:
 
 
 def _table_2() -> dict[str, dict[str, float]]:
-    names = (
-        "mmd_squared",
-        "w1",
-        *(f"mean_difference_{j}" for j in range(1, 6)),
-        "correlation_bias",
-    )
+    means = (f"mean_difference_{j}" for j in range(1, 6))
+    names = ("mmd_squared", "w1", *means, "correlation_bias")
     values = {
         "abi_paper_potnet": (0.466, 0.609, 0.001, 0.030, 0.016, 0.006, 0.137, 0.881),
         "wabc": (0.592, 2.738, 0.383, 0.193, 0.058, 0.022, 0.345, 1.776),
@@ -83,8 +79,13 @@ def _table_2() -> dict[str, dict[str, float]]:
     return {method: dict(zip(names, row, strict=True)) for method, row in values.items()}
 
 
-def _gaussian() -> Reproduction:
-    return Reproduction(
+_TABLE_1 = {
+    "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes", "abi_paper_mixture": "yes",
+    "abi_paper_wgan": "yes", "abi_paper_raw": "yes", "abi_paper_uncounted": "yes", "wabc": "no",
+    "abc_ss": "yes", "snle": "no", "snpe": "no",
+}  # fmt: skip
+_KNOWN = (
+    Reproduction(
         "gaussian",
         "A Gaussian with a known answer, nine rounds",
         "Lu & Wong (2025), Appendix C.1, Figure 10",
@@ -96,11 +97,8 @@ def _gaussian() -> Reproduction:
         note="`abi_paper` is the appendix's experiment: the distance |x - x_o| is known, the "
         "tolerances are the nine printed ones, and its calls are not limited to the budget, for it "
         "takes R = 10^6 retries a theta. The others are given the budget.",
-    )
-
-
-def _multimodal() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "multimodal",
         "Four modes from four points: the multimodal Gaussian",
         "Lu & Wong (2025), Section 4.1, Figures 1 to 3 and 11, Table 2",
@@ -115,11 +113,8 @@ def _multimodal() -> Reproduction:
         "printed, fits neither the unbiased nor the biased squared MMD; ours is the unbiased "
         "square, the bandwidth being the median distance of the reference. W1 of two exact samples "
         "is itself far from 0 here (see the floor). Rivals see the moments of the four points.",
-    )
-
-
-def _mg1() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "mg1",
         "The M/G/1 queue, fifty interdeparture times",
         "Lu & Wong (2025), Section 4.2, Figure 4",
@@ -131,11 +126,8 @@ def _mg1() -> Reproduction:
         published_posterior={"mean": (3.96, 2.99, 0.177)},
         note="The text gives theta_2 ~ U(0, 10), the published means come from theta_2 - theta_1 ~ "
         "U(0, 10), which is used here. Rivals see the times sorted.",
-    )
-
-
-def _cosine() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "cosine",
         "A wave in noise",
         "Lu & Wong (2025), Section 4.3, Figures 5 to 7",
@@ -147,11 +139,8 @@ def _cosine() -> Reproduction:
         series=("Y",),
         note="The paper's series is not printed: ours is one simulation at its true parameters. "
         "Rivals see the principal axes of the series and its autocorrelations, SNLE the series.",
-    )
-
-
-def _lotka_volterra() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "lotka-volterra",
         "Predators and prey, one event at a time",
         "Lu & Wong (2025), Section 4.4, Figures 8 and 9",
@@ -166,11 +155,8 @@ def _lotka_volterra() -> Reproduction:
         "predicts. The paper's path is not printed: ours is one simulation at its true parameters. "
         "Paths stop when a species dies out, as in the paper. "
         "Rivals see the moments of the path's transitions, SNLE the path.",
-    )
-
-
-def _lynx_hare() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "lynx-hare",
         "Lynx and hares of the Hudson Bay, 1900 to 1920",
         "not in Lu & Wong (2025); model and published means: Carpenter (2018)",
@@ -184,11 +170,8 @@ def _lynx_hare() -> Reproduction:
         note="Real counts. The noise being log-normal, the exact posterior is known; the printed "
         "means are of Stan's. Rivals see the principal axes of the series and its "
         "autocorrelations, SNLE the series.",
-    )
-
-
-def _intractable_prior() -> Reproduction:
-    return Reproduction(
+    ),
+    Reproduction(
         "intractable-prior",
         "A prior without density: a simulator's output",
         "Lu & Wong (2025), Table 1",
@@ -197,28 +180,14 @@ def _intractable_prior() -> Reproduction:
         quick_budget=1_000,
         rounds=2,
         encoder="moments",
-        compatible={
-            "abi": "yes", "abi_paper": "yes", "abi_paper_potnet": "yes",
-            "abi_paper_mixture": "yes", "abi_paper_wgan": "yes", "abi_paper_raw": "yes",
-            "abi_paper_uncounted": "yes", "wabc": "no", "abc_ss": "yes", "snle": "no", "snpe": "no",
-        },
+        compatible=_TABLE_1,
         note="The paper asserts the table without an experiment; this one is ours. The prior is "
         "what a Lotka-Volterra process ends with. SNPE needs the prior's density from its second "
         "round on; snpe_1 is its first round alone. WABC is by SMC-ABC here, whose weights need a "
         "density; rejection by its distance would need none. Rivals see the moments of the counts.",
-    )  # fmt: skip
-
-
-_MAKERS = {
-    "gaussian": _gaussian,
-    "multimodal": _multimodal,
-    "mg1": _mg1,
-    "cosine": _cosine,
-    "lotka-volterra": _lotka_volterra,
-    "lynx-hare": _lynx_hare,
-    "intractable-prior": _intractable_prior,
-}
-NAMES = tuple(_MAKERS)
+    ),
+)
+NAMES = tuple(known.name for known in _KNOWN)
 """Experiments that can be asked for."""
 
 
@@ -228,6 +197,7 @@ def reproduction(name: str) -> Reproduction:
     Raises:
         ValueError: if there is none.
     """
-    if name not in _MAKERS:
-        raise ValueError(f"`NAME` must be one of {', '.join(NAMES)}; got {name!r}.")
-    return _MAKERS[name]()
+    for known in _KNOWN:
+        if known.name == name:
+            return known
+    raise ValueError(f"`NAME` must be one of {', '.join(NAMES)}; got {name!r}.")

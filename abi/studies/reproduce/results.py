@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ... import metrics
-from .cells import Cell
+from ..engine.cells import Cell
+from ..engine.study import FLOOR
+from ..engine.tables import Floors, average, mean, ranked, score_entries, score_table, table, used
 from .experiment import Experiment
-from .study import FLOOR
-from .tables import Floors, average, mean, ranked, row, score_entries, score_table, used
 
 _EXACT = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
 _FURTHER = {"w2": "W2", "sliced": "sliced W1", "msw": "MSW", "mmd_squared": "MMD²"}
@@ -47,7 +47,7 @@ def summary(experiment: Experiment, cells: Sequence[Cell], quick: bool) -> dict[
         "quick": quick,
         "parameters": list(problem.task.parameter_names),
         "context": dict(experiment.folder.context),
-        "cpu_seconds": round(sum(_seconds(cell) for cell in cells), 1),
+        "cpu_seconds": round(sum(c.fit_seconds + c.draw_seconds for c in cells), 1),
         "rows": [_row_values(*group, floors) for group in _by_method(cells)],
         "published": {name: dict(values) for name, values in problem.published.items()},
         "published_posterior": {k: list(v) for k, v in problem.published_posterior.items()},
@@ -102,10 +102,9 @@ def _main_table(has_exact: bool, cells: Sequence[Cell], floors: Floors) -> list[
 
 def _further_table(cells: Sequence[Cell], floors: Floors) -> list[str]:
     """The other distances, in the order of the first table."""
-    lines = [row(["method", *_FURTHER.values()]), "|---" * (1 + len(_FURTHER)) + "|"]
-    for method, mine in _in_order(cells, floors).items():
-        lines.append(row([method, *score_entries(mine, _FURTHER, None)]))
-    return [*lines, ""]
+    groups = _in_order(cells, floors)
+    rows = [[method, *score_entries(mine, _FURTHER, None)] for method, mine in groups.items()]
+    return [*table(["method", *_FURTHER.values()], rows), ""]
 
 
 def _in_order(
@@ -120,14 +119,12 @@ def _in_order(
 def _moments_table(names: Sequence[str], cells: Sequence[Cell], floors: Floors) -> list[str]:
     """Errors of means, in exact sds, and ratios of sds, a column a parameter."""
     heads = ["method", *(f"{name}: mean off by, sd ratio" for name in names)]
-    lines = [row(heads), "|---" * len(heads) + "|"]
+    rows = []
     for method, mine in _in_order(cells, floors).items():
-        entries = [
-            f"{mean(mine, f'mean_bias_{j}').value:+.2f}, {mean(mine, f'sd_ratio_{j}').value:.2f}"
-            for j in range(1, len(names) + 1)
-        ]
-        lines.append(row([method, *entries]))
-    return [*lines, ""]
+        bias = [mean(mine, f"mean_bias_{j}").value for j in range(1, len(names) + 1)]
+        ratio = [mean(mine, f"sd_ratio_{j}").value for j in range(1, len(names) + 1)]
+        rows.append([method, *(f"{b:+.2f}, {r:.2f}" for b, r in zip(bias, ratio, strict=True))])
+    return [*table(heads, rows), ""]
 
 
 def _printed_table(
@@ -138,17 +135,18 @@ def _printed_table(
     names = ["w1", "mmd_squared", *(f"mean_difference_{j}" for j in range(1, theta_dim + 1))]
     names.append("correlation_bias")
     labels = [_PRINTED.get(name, f"mean {name.rsplit('_', 1)[-1]}") for name in names]
-    lines = ["Ours, and in brackets what the paper prints (its means and correlations by absolute "
-             "differences, in the units of theta; its ABI has POTNet):\n"]  # fmt: skip
-    lines += [row(["method", *labels]), "|---" * (1 + len(labels)) + "|"]
     groups = _in_order(cells, floors, "w1")
+    rows = []
     for method, mine in groups.items():
         theirs = published.get(method, {})
         entries = [
             f"{mean(mine, name).value:.3f}" + (f" ({theirs[name]:g})" if name in theirs else "")
             for name in names
         ]
-        lines.append(row([method, *entries]))
+        rows.append([method, *entries])
+    lines = ["Ours, and in brackets what the paper prints (its means and correlations by absolute "
+             "differences, in the units of theta; its ABI has POTNet):\n",
+             *table(["method", *labels], rows)]  # fmt: skip
     missing = [name for name in published if name not in groups]
     if missing:
         lines.append(f"\nIn the paper and not run here: {', '.join(missing)}.")
@@ -164,21 +162,19 @@ def _posterior_table(experiment: Experiment, floors: Sequence[Cell]) -> list[str
     names = experiment.problem.task.parameter_names
     values = {"mean": exact.mean(dim=0), "sd": exact.std(dim=0), "variance": exact.var(dim=0)}
     error = values["sd"] / len(exact) ** 0.5
-    lines = [
-        f"## The exact posterior, by {len(exact):,} draws\n",
-        row(["", *names]),
-        "|---" * (1 + len(names)) + "|",
-        row(["mean", *(f"{float(v):.4g}" for v in values["mean"])]),
-        row(["its standard error", *(f"{float(v):.2g}" for v in error)]),
-        row(["sd", *(f"{float(v):.3g}" for v in values["sd"])]),
+    rows = [
+        ["mean", *(f"{float(v):.4g}" for v in values["mean"])],
+        ["its standard error", *(f"{float(v):.2g}" for v in error)],
+        ["sd", *(f"{float(v):.3g}" for v in values["sd"])],
     ]
     for name, printed in experiment.problem.published_posterior.items():
         if name not in ("mean", "sd"):
-            lines.append(row([name, *(f"{float(v):.3g}" for v in values[name])]))
-        lines.append(row([f"{name}, printed", *(f"{v:g}" for v in printed)]))
+            rows.append([name, *(f"{float(v):.3g}" for v in values[name])])
+        rows.append([f"{name}, printed", *(f"{v:g}" for v in printed)])
     width = metrics.median_bandwidth(exact)
     return [
-        *lines,
+        f"## The exact posterior, by {len(exact):,} draws\n",
+        *table(["", *names], rows),
         f"\nMMD² is unbiased; its kernel's bandwidth is the median distance of these draws, "
         f"{width:.3g} in the units of theta.\n",
     ]
@@ -186,16 +182,13 @@ def _posterior_table(experiment: Experiment, floors: Sequence[Cell]) -> list[str
 
 def _compatibility(compatible: Mapping[str, str], cells: Sequence[Cell]) -> list[str]:
     """Table 1, tested: does a method run with a prior that has no density?"""
-    lines = [
-        "## Without a prior density\n",
-        row(["method", "Table 1 says", "here"]),
-        "|---|---|---|",
-    ]
     methods = dict.fromkeys(c.method for c in cells if c.method != FLOOR)
-    for method in methods:
-        mine = [c for c in cells if c.method == method]
-        lines.append(row([method, compatible.get(method, ""), verdict(mine)]))
-    return [*lines, ""]
+    rows = (
+        [method, compatible.get(method, ""), verdict([c for c in cells if c.method == method])]
+        for method in methods
+    )
+    lines = table(["method", "Table 1 says", "here"], rows)
+    return ["## Without a prior density\n", *lines, ""]
 
 
 def verdict(cells: Sequence[Cell]) -> str:
@@ -238,7 +231,3 @@ def _by_method(cells: Sequence[Cell]) -> list[tuple[str, int, list[Cell]]]:
 
 def _floors(cells: Sequence[Cell]) -> dict[tuple[str, int], Cell]:
     return {(c.model, c.observation): c for c in cells if c.method == FLOOR and not c.error}
-
-
-def _seconds(cell: Cell) -> float:
-    return cell.fit_seconds + cell.draw_seconds

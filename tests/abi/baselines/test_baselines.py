@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from abi import baselines, metrics
-from abi.baselines import posterior_estimation
-from abi.baselines.data_distance import DataDistance
+from abi.baselines.approximate.data_distance import DataDistance
 from abi.baselines.inputs import canonical, features, with_density
+from abi.baselines.neural import posterior_estimation
 from abi.baselines.reals import RealPrior
 from abi.encoders.layout import Layout
 from abi.generators.support import Support, allowed

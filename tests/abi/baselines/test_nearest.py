@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from abi import baselines
-from abi.baselines.nearest import Nearest
+from abi.baselines.approximate.nearest import Nearest
 from simulators import GaussianLinear, sample_joint
 from simulators.random import torch_generator
 

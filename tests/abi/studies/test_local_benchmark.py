@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from abi.cli.app import app
 from abi.studies.benchmark.choice import named
+from abi.studies.benchmark.experiment import Place
 from abi.studies.benchmark.local import run
 from abi.studies.benchmark.local.agreement import agreement, agreement_lines
 from abi.studies.benchmark.local.cells import LocalCell, recipe
@@ -57,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _work(place: Path, methods: list[str], part: LocalPart = TINY) -> LocalStudy:
     with isolated_rng(0):  # importing sbi draws from numpy's global stream
-        (found,) = study([part], methods, seed=0, workers=1, end=None, folder=place, progress=False)
+        (found,) = study([part], methods, Place(place))
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from abi.studies.reproduce.cells import Cell
+from abi.studies.engine.cells import Cell
 
 ROOT = Path(__file__).parents[3]
 PAPER = ROOT / "examples/paper"

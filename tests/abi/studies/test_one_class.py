@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from abi.studies.benchmark.experiment import Place
 from abi.studies.benchmark.local.one_class import (
     STATISTICS,
     OneClassPart,
@@ -29,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _work(folder: Path, begin: bool = True, seed: int = 0) -> dict | None:  # type: ignore[type-arg]
-    return one_class_study(PART, seed=seed, begin=begin, folder=folder, progress=False)
+    return one_class_study(PART, Place(folder, seed, end=None if begin else 0.0))
 
 
 @pytest.mark.parametrize("scale", [0.6, 1.3, 2.0])

@@ -14,13 +14,13 @@ from invoked_commands import invoke
 from abi import baselines, metrics
 from abi.cli import reproduce as command
 from abi.cli.app import main
+from abi.studies.engine.cells import Cell, CellFolder
+from abi.studies.engine.study import FLOOR, planned
+from abi.studies.engine.tables import mean
 from abi.studies.reproduce import experiment, methods
-from abi.studies.reproduce.cells import Cell, CellFolder
 from abi.studies.reproduce.intractable import CountedPopulations
 from abi.studies.reproduce.methods import Method
 from abi.studies.reproduce.reproductions import NAMES, reproduction
-from abi.studies.reproduce.study import FLOOR, planned
-from abi.studies.reproduce.tables import mean
 from simulators import sample_prior
 from simulators.random import isolated_rng
 

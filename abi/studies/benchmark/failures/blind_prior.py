@@ -8,7 +8,7 @@ from validation import ColtTraining, ScoreTest, TrainedScore, Training, WholeTes
 from validation.perturbations import DIMENSIONS, nptbench
 
 from ..experiment import Experiment, Part, Published
-from .colt_tests import colt_tests
+from .trials import colt_tests, hidden_units
 
 _POWER = {  # Table 3, in the order of DIMENSIONS
     "CoLT ID": ((1.000, 0.000), (1.000, 0.000), (1.000, 0.000), (1.000, 0.000)),
@@ -36,18 +36,10 @@ def blind_prior(quick: bool) -> Experiment:
             for strength, table in ((1.0, _POWER), (0.0, _LEVEL))
             for test, values in table.items()
         }
-        parts.append(
-            Part(
-                f"{x_dim},{theta_dim}",
-                nptbench("blind_prior", x_dim, theta_dim),
-                _tests(quick),
-                (0.0, 1.0),
-                num_pairs=100,
-                repetitions=20 if quick else 200,
-                num_seeds=3,
-                published=published,
-            )
-        )
+        failure = nptbench("blind_prior", x_dim, theta_dim)
+        sizes = (100, 20 if quick else 200, 3)
+        label = f"{x_dim},{theta_dim}"
+        parts.append(Part(label, failure, _tests(quick), (0.0, 1.0), *sizes, published))
     return Experiment(
         "The prior in the place of the posterior",
         "Chen, Bansal & Scott (2025), Tables 3 (strength 1, power) and 4 (strength 0, level)",
@@ -62,7 +54,7 @@ def blind_prior(quick: bool) -> Experiment:
 
 def _tests(quick: bool) -> dict[str, Any]:
     num_samples = 100 if quick else 500
-    hidden = (64, 64) if quick else (256, 256)
+    hidden = hidden_units(quick)
     balls = ColtTraining(hidden=hidden, learning_rate=1e-3, epochs=300 if quick else 1_000)
     network = Training(hidden=hidden)
     return colt_tests(num_samples, balls, network) | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from validation import FixedScore, ScoreTest, TrainedScore, Training, WholeTest
@@ -12,6 +13,7 @@ from validation.perturbations import LinearScore, bivariate, nptbench
 from ..experiment import Experiment, Ordering, Part
 from .images import image_parts
 from .sphere import sphere_parts
+from .trials import by_weakness, hidden_units, score_tests
 
 _MAIN_TEXT = ("mean_shift", "covariance", "anisotropic", "t_tails")
 _STRENGTHS = {
@@ -40,6 +42,7 @@ def conformal(quick: bool) -> Experiment:
     """The experiment; quick: the four failures of the main text at three strengths, 20 batches."""
     names = _MAIN_TEXT if quick else tuple(_STRENGTHS)
     repetitions, num_seeds = (10, 2) if quick else (200, 3)
+    weak = partial(TrainedScore, training=_network(quick))
     parts = []
     for name in names:
         failure = nptbench(name)
@@ -47,7 +50,7 @@ def conformal(quick: bool) -> Experiment:
         weaknesses = (0.0, 0.95) if quick else _WEAKNESSES
         studies = {
             "trained": (_tests(quick), strengths),
-            "weak": (_weak_tests(weaknesses, quick), (_FIXED[name],)),
+            "weak": (by_weakness(score_tests(200), weaknesses, weak), (_FIXED[name],)),
         }
         parts += [
             Part(f"{name},{how}", failure, tests, at, 1_000, repetitions, num_seeds)
@@ -115,23 +118,8 @@ def _discriminative(quick: bool) -> dict[str, Any]:
     }
 
 
-def _weak_tests(weakness: tuple[float, ...], quick: bool) -> dict[str, Any]:
-    kinds = {
-        "uniform(200)": ScoreTest("uniform", 200),
-        "multiple": ScoreTest("multiple"),
-        "C2ST": ScoreTest("c2st_normal"),
-        "C2ST, exact": ScoreTest("c2st"),
-    }
-    return {
-        f"{name}, b = {b:g}": TrainedScore(test, b, _network(quick))
-        for b in weakness
-        for name, test in kinds.items()
-    }
-
-
 def _network(quick: bool) -> Training:
-    hidden = (64, 64) if quick else (256, 256)
-    return Training(hidden=hidden, learning_rate=1e-3)
+    return Training(hidden=hidden_units(quick), learning_rate=1e-3)
 
 
 def _boundaries() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import DiffusionTraining, Failure, spiral
 
 from ..experiment import Experiment, Part, Place
-from .colt_tests import colt_tests
+from .trials import batches, colt_tests, hidden_units
 
 
 def diffusion_steps(quick: bool) -> Experiment:
@@ -23,15 +23,9 @@ def diffusion_steps(quick: bool) -> Experiment:
     def failure(place: Place) -> Failure:
         return spiral(training, folder=place.cells, progress=place.progress)
 
-    part = Part(
-        "spiral",
-        failure,
-        _tests(quick),
-        (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
-        num_pairs=300 if quick else 1_000,
-        repetitions=20 if quick else 200,
-        num_seeds=1 if quick else 3,
-    )
+    strengths = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+    sizes = (300 if quick else 1_000, *batches(quick))
+    part = Part("spiral", failure, _tests(quick), strengths, *sizes)
     return Experiment(
         "The spiral: a diffusion model that stops too early",
         "Chen, Bansal & Scott (2025), Appendices C.3 and D.4, Figures 4 and 7 (curves, no numbers:"
@@ -46,7 +40,7 @@ def diffusion_steps(quick: bool) -> Experiment:
 
 def _tests(quick: bool) -> dict[str, Any]:
     num_samples = 100 if quick else 200
-    hidden = (64, 64) if quick else (256, 256)
+    hidden = hidden_units(quick)
     # Smaller networks learn from larger steps.
     balls = ColtTraining(hidden=hidden, learning_rate=1e-4 if quick else 1e-5)
     return colt_tests(num_samples, balls, Training(hidden=hidden)) | {

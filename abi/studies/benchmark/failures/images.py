@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from validation import ScoreTest, TrainedScore, Training
+from validation import TrainedScore, Training
 from validation.perturbations import (
     CORRUPTIONS,
     Failure,
@@ -16,6 +16,7 @@ from validation.perturbations import (
 )
 
 from ..experiment import Part, Place
+from .trials import by_weakness, score_tests
 
 
 def image_parts(quick: bool) -> list[Part]:
@@ -25,18 +26,9 @@ def image_parts(quick: bool) -> list[Part]:
     for name, (_, strengths) in CORRUPTIONS.items():
         chosen = strengths[:: len(strengths) - 1] if quick else strengths
         failure = partial(_failure, name, num_images, chosen)
-        parts.append(
-            Part(
-                f"images,{name}",
-                failure,
-                _tests(quick),
-                chosen,
-                num_pairs,
-                repetitions,
-                num_seeds=1,
-                needs_images=True,
-            )
-        )
+        sizes = (num_pairs, repetitions, 1)
+        label, tests = f"images,{name}", _tests(quick)
+        parts.append(Part(label, failure, tests, chosen, *sizes, needs_images=True))
     return parts
 
 
@@ -45,13 +37,9 @@ def _failure(name: str, num_images: int, strengths: tuple[float, ...], place: Pl
     folder = place.images or Path()
     images, labels = load_cifar10(folder, num_images)
     weights = sorted(folder.glob("inception_v3*.pth")) or [folder / "inception_v3_google-*.pth"]
+    inception = load_inception(weights[-1])
     failure = image_corruption(
-        name,
-        images,
-        labels,
-        load_inception(weights[-1]),
-        folder=place.cells,
-        progress=place.progress,
+        name, images, labels, inception, folder=place.cells, progress=place.progress
     )
     # Features are computed here, once; the processes that work the cells find them.
     for strength in strengths:
@@ -61,13 +49,6 @@ def _failure(name: str, num_images: int, strengths: tuple[float, ...], place: Pl
 
 def _tests(quick: bool) -> dict[str, Any]:
     network = Training(hidden=(256, 128), learning_rate=1e-3 if quick else 1e-4)
-    kinds = {
-        "uniform(20)": ScoreTest("uniform", 20),
-        "multiple": ScoreTest("multiple"),
-        "C2ST": ScoreTest("c2st_normal"),
-    }
-    return {
-        f"{name}, b = {b:g}": TrainedScore(test, b, network)
-        for b in (0.0, 0.95)
-        for name, test in kinds.items()
-    }
+    kinds = score_tests(20)
+    del kinds["C2ST, exact"]
+    return by_weakness(kinds, (0.0, 0.95), partial(TrainedScore, training=network))

@@ -10,7 +10,7 @@ from validation import ColtTraining, TrainedColt, Training, WholeTest
 from validation.perturbations import DIMENSIONS, NPTBENCH, nptbench
 
 from ..experiment import Experiment, Ordering, Part
-from .colt_tests import colt_tests
+from .trials import batches, colt_tests, hidden_units
 
 _TEXT = "Section 4, Results"
 _RAW = ", theta as it is"
@@ -31,17 +31,9 @@ def power_curves(quick: bool) -> Experiment:
                 failure = nptbench(name, x_dim, theta_dim, curved=curved)
                 strengths = failure.strengths[::3] if quick else failure.strengths
                 shape = "curved" if curved else "flat"
-                parts.append(
-                    Part(
-                        f"{name},{shape},{x_dim},{theta_dim}",
-                        failure,
-                        _tests(name, curved, quick),
-                        strengths,
-                        num_pairs=100,
-                        repetitions=20 if quick else 200,
-                        num_seeds=1 if quick else 3,
-                    )
-                )
+                label = f"{name},{shape},{x_dim},{theta_dim}"
+                tests = _tests(name, curved, quick)
+                parts.append(Part(label, failure, tests, strengths, 100, *batches(quick)))
     return Experiment(
         "NPTBench: power over strength",
         "Chen, Bansal & Scott (2025), Figures 3 and 8 to 13 (curves, no numbers in print)",
@@ -85,7 +77,7 @@ def _forms(name: str, *, curved: bool) -> tuple[str, ...]:
 
 def _tests(name: str, curved: bool, quick: bool) -> dict[str, Any]:
     num_samples = 100 if quick else 500
-    hidden = (64, 64) if quick else (256, 256)
+    hidden = hidden_units(quick)
     # Smaller networks learn from larger steps.
     rate = 1e-4 if quick else 5e-5 if name == "additional_mode" else 1e-5
     epochs = 300 if quick else 25 if name == "mean_shift" else 1_000

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from validation import RatioScore, ScoreTest, WholeTest
+from validation import RatioScore, WholeTest
 from validation.perturbations import Failure, FlowTraining, sphere
 
 from ..experiment import Part, Place
+from .trials import by_weakness, score_tests
 
 _FIXED = 0.02
 
@@ -27,37 +28,17 @@ def sphere_parts(quick: bool, more_tests: Mapping[str, Any]) -> list[Part]:
     def failure(place: Place) -> Failure:
         return sphere(training, folder=place.cells, progress=place.progress)
 
+    kinds = score_tests(20 if quick else 200)
+    draws = {"num_samples": 50 if quick else 200}
+    tests = {
+        **{name: RatioScore(test) for name, test in kinds.items()},
+        "SBC": WholeTest("sbc", draws),
+        "TARP": WholeTest("tarp", draws),
+    }
     sizes = (500, 20, 1) if quick else (1_000, 200, 3)
     strengths = (0.0, 0.01, 0.02, 0.03) if quick else (0.0, 0.005, 0.01, 0.015, 0.02, 0.03)
     noise = (0.0, 0.2, 1.0) if quick else (0.0, 0.1, 0.2, 0.5, 1.0)
     return [
-        Part("sphere,shift", failure, _tests(quick) | dict(more_tests), strengths, *sizes),
-        Part("sphere,noise", failure, _noisy_tests(noise, quick), (_FIXED,), *sizes),
+        Part("sphere,shift", failure, tests | dict(more_tests), strengths, *sizes),
+        Part("sphere,noise", failure, by_weakness(kinds, noise, RatioScore), (_FIXED,), *sizes),
     ]
-
-
-def _kinds(quick: bool) -> dict[str, ScoreTest]:
-    most = 20 if quick else 200
-    return {
-        f"uniform({most})": ScoreTest("uniform", most),
-        "multiple": ScoreTest("multiple"),
-        "C2ST": ScoreTest("c2st_normal"),
-        "C2ST, exact": ScoreTest("c2st"),
-    }
-
-
-def _tests(quick: bool) -> dict[str, Any]:
-    num_samples = 50 if quick else 200
-    return {
-        **{name: RatioScore(test) for name, test in _kinds(quick).items()},
-        "SBC": WholeTest("sbc", {"num_samples": num_samples}),
-        "TARP": WholeTest("tarp", {"num_samples": num_samples}),
-    }
-
-
-def _noisy_tests(noise: tuple[float, ...], quick: bool) -> dict[str, Any]:
-    return {
-        f"{name}, b = {b:g}": RatioScore(test, b)
-        for b in noise
-        for name, test in _kinds(quick).items()
-    }

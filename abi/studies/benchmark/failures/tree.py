@@ -8,7 +8,7 @@ from validation import ColtTraining, Training, WholeTest
 from validation.perturbations import tree
 
 from ..experiment import Experiment, Ordering, Part, Published
-from .colt_tests import colt_tests
+from .trials import batches, colt_tests, hidden_units
 
 _IN_THE_TEXT = {
     ("CoLT Full", 1.5): Published(0.877, 0.0),
@@ -21,16 +21,9 @@ _IN_THE_TEXT = {
 def tree_curves(quick: bool) -> Experiment:
     """The experiment; quick: three strengths, one seed, 20 batches, smaller networks."""
     failure = tree()
-    part = Part(
-        "tree",
-        failure,
-        _tests(quick),
-        (0.0, 1.5, 4.0) if quick else failure.strengths,
-        num_pairs=1_000,
-        repetitions=20 if quick else 200,
-        num_seeds=1 if quick else 3,
-        published=_IN_THE_TEXT,
-    )
+    strengths = (0.0, 1.5, 4.0) if quick else failure.strengths
+    sizes = (1_000, *batches(quick))
+    part = Part("tree", failure, _tests(quick), strengths, *sizes, _IN_THE_TEXT)
     return Experiment(
         "The tree",
         "Chen, Bansal & Scott (2025), Section 1 and Figure 1 (four numbers in the text)",
@@ -47,7 +40,7 @@ def tree_curves(quick: bool) -> Experiment:
 
 
 def _tests(quick: bool) -> dict[str, Any]:
-    hidden = (64, 64) if quick else (256, 256)
+    hidden = hidden_units(quick)
     rate, epochs = (1e-4, 1_000) if quick else (1e-5, 5_000)
     # On a thin tree q's core says nothing of its shape.
     balls = ColtTraining(

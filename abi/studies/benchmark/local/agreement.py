@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...engine.tables import table
 from .parts import LocalPart
 from .study import LocalRate, LocalStudy
 
@@ -107,7 +108,20 @@ def _time(rate: LocalRate, part: LocalPart) -> dict[str, Any]:
 
 def agreement_lines(values: Mapping[str, Any]) -> list[str]:
     """The two tables of one task."""
-    lines = [
+    correlations = (
+        [
+            row["num_train"], row["test"], f"{row['r']:.2f}",
+            "{:.2f} to {:.2f}".format(*row["interval"]), f"{row['p_value']:.2g}",
+            _printed(row, ".2g") + (" (differs)" if row["differs"] else ""), f"{row['below']:.2f}",
+        ]
+        for row in values["correlations"]
+    )  # fmt: skip
+    times = (
+        [row["test"], row["num_train"], f"{row['seconds']:.2g}", _printed(row, "g")]
+        for row in values["seconds"]
+    )
+    heads = ("N_train", "test", "r with the oracle", "95% interval", "p", "paper, p", "below")
+    return [
         f"## {values['label']}",
         "",
         f"{values['num_x_o']} observations, N_cal = {values['num_cal']:,}, "
@@ -115,30 +129,18 @@ def agreement_lines(values: Mapping[str, Any]) -> list[str]:
         " observations where the statistic is less than the oracle's. p: no correlation, Pearson's"
         " test; the paper's with N_cal = 10,000 and 100 observations.",
         "",
-        "| N_train | test | r with the oracle | 95% interval | p | paper, p | below |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in values["correlations"]:
-        paper = "" if row["paper"] is None else f"{row['paper']:.2g}"
-        paper += " (differs)" if row["differs"] else ""
-        lines.append(
-            f"| {row['num_train']} | {row['test']} | {row['r']:.2f} | {{:.2f}} to {{:.2f}} ".format(
-                *row["interval"]
-            )
-            + f"| {row['p_value']:.2g} | {paper} | {row['below']:.2f} |"
-        )
-    lines += [
+        *table(heads, correlations),
         "",
         "CPU seconds of a statistic and of one null beside it: the oracle at one observation, the"
         " others at all, for which they train once.",
         "",
-        "| test | N_train | CPU s | paper, s |",
-        "|---|---|---|---|",
+        *table(("test", "N_train", "CPU s", "paper, s"), times),
+        "",
     ]
-    for row in values["seconds"]:
-        paper = "" if row["paper"] is None else f"{row['paper']:g}"
-        lines.append(f"| {row['test']} | {row['num_train']} | {row['seconds']:.2g} | {paper} |")
-    return [*lines, ""]
+
+
+def _printed(row: Mapping[str, Any], form: str) -> str:
+    return "" if row["paper"] is None else f"{row['paper']:{form}}"
 
 
 def agreement_disagreements(values: Mapping[str, Any]) -> list[str]:

@@ -30,6 +30,9 @@ class Verdict(NamedTuple):
     ours: str
 
 
+_NOT_MEASURED = Verdict("not measured", "")
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement of the paper on one task."""
@@ -62,7 +65,7 @@ def at_least(method: str, value: float, where: str = "Figure 2, column 2") -> Cl
         verdict = "differs" if below else "agrees" if above else "open"
         if study.part.num_cals[-1] < _PAPER_CAL:  # fewer pairs, less power
             verdict = "not measured"
-        return _verdict(verdict, [f"N_train {rate.num_train}: {_shown(rate)}" for rate in rates])
+        return _verdict(verdict, _by_train(rates))
 
     return Claim(
         f"{method} rejects at least {value:.0%} of the time, N_cal = {_PAPER_CAL:,}", where, judge
@@ -86,7 +89,7 @@ def falling_statistic(method: str, where: str = "Figure 2, column 1") -> Claim:
     def judge(study: LocalStudy) -> Verdict:
         rates = study.over_train(method)
         if len(rates) < 2:
-            return _verdict("open", [])
+            return _NOT_MEASURED
         first, last = rates[0], rates[-1]
         reach = 2 * math.hypot(first.statistic_error, last.statistic_error)
         fall = first.statistic - last.statistic
@@ -102,9 +105,8 @@ def falling_power(method: str, where: str = "Figure 2, column 2") -> Claim:
     def judge(study: LocalStudy) -> Verdict:
         rates = study.over_train(method)
         if len(rates) < 2:
-            return _verdict("open", [])
-        shown = [f"N_train {rate.num_train}: {_shown(rate)}" for rate in rates]
-        return _verdict(_compared([(rates[0], rates[-1])]), shown)
+            return _NOT_MEASURED
+        return _verdict(_compared([(rates[0], rates[-1])]), _by_train(rates))
 
     return Claim(f"the power of {method} falls with N_train", where, judge)
 
@@ -150,7 +152,11 @@ def _compared(pairs: list[tuple[LocalRate, LocalRate]]) -> str:
 
 
 def _verdict(verdict: str, shown: list[str]) -> Verdict:
-    return Verdict(verdict, "; ".join(shown)) if shown else Verdict("not measured", "")
+    return Verdict(verdict, "; ".join(shown)) if shown else _NOT_MEASURED
+
+
+def _by_train(rates: list[LocalRate]) -> list[str]:
+    return [f"{_at(rate, 'N_train')} {_shown(rate)}" for rate in rates]
 
 
 def _at(rate: LocalRate, curve: str = "N_cal") -> str:

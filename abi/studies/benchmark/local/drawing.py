@@ -11,6 +11,7 @@ import numpy as np
 
 from validation.results.plotting import plot_pairs, plot_pp
 
+from ...engine.pictures import panels_of
 from .gains import SHOWN, GainStudy
 from .one_class import STATISTICS, bayes_statistics
 from .study import LocalRate, LocalStudy
@@ -29,10 +30,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 def draw_studies(studies: list[LocalStudy], path: Path) -> None:
     """Statistic and power over N_train, power and type I error over N_cal."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(17, 3.4 * len(studies) + 0.7), layout="constrained")
-    grid = figure.subplots(len(studies), 4, squeeze=False)
+    figure, grid = panels_of(17, 3.4 * len(studies) + 0.7, len(studies), 4)
     for study, row in zip(studies, grid, strict=True):
         most, train = study.part.num_cals[-1], study.part.num_train
         _statistics(study, row[0])
@@ -49,12 +47,9 @@ def draw_studies(studies: list[LocalStudy], path: Path) -> None:
 
 def draw_agreements(agreements: Sequence[Mapping[str, Any]], path: Path) -> None:
     """The local statistics over the oracle's, a dot an observation, a row a task."""
-    from matplotlib.figure import Figure
-
     trains = sorted({row["num_train"] for one in agreements for row in one["correlations"]})
     size = 3.3 * len(trains), 3.1 * len(agreements) + 0.4
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(agreements), len(trains), squeeze=False)
+    figure, grid = panels_of(*size, len(agreements), len(trains))
     for one, panels in zip(agreements, grid, strict=True):
         for num_train, ax in zip(trains, panels, strict=True):
             rows = [row for row in one["correlations"] if row["num_train"] == num_train]
@@ -87,10 +82,7 @@ def _agreement(rows: Sequence[Mapping[str, Any]], ax: Axes) -> None:
 
 def draw_one_class(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """The statistics of the best classifier, and power with quadratic discriminants."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = panels_of(10, 4, 1, 2)
     at = [row["scale"] for row in rows]
     dense = np.linspace(min(at), max(at), 200)
     best = np.array([bayes_statistics(scale) for scale in dense])
@@ -100,11 +92,8 @@ def draw_one_class(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         for side in (dense < 1.0, dense > 1.0):  # at one the accuracy of one class jumps
             label = name if side[0] else None
             left.plot(dense[side], best[side, number] - chance, label=label, **looks)
-        power = [row["power"][name] for row in rows]
-        values = [one["rate"] for one in power]
-        below = [one["rate"] - one["interval"][0] for one in power]
-        above = [one["interval"][1] - one["rate"] for one in power]
-        right.errorbar(at, values, (below, above), elinewidth=0.7, label=name, **looks)
+        found = [(row["power"][name]["rate"], row["power"][name]["interval"]) for row in rows]
+        _errorbars(right, at, found, label=name, **looks)
     left.axhline(0.0, color="0.6", linewidth=0.7)
     left.set(xlabel="s", ylabel="statistic less its value at p = q", title="best classifier")
     right.axhline(0.05, color="0.4", linestyle=":", linewidth=1)
@@ -115,12 +104,9 @@ def draw_one_class(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 def draw_gains(gains: GainStudy, path: Path) -> None:
     """The statistic over the gain, and the PP-plot at the gain of the paper's Figure 4."""
-    from matplotlib.figure import Figure
-
     rows = gains.values["gains"]
     at = [row["gain"] for row in rows]
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = panels_of(10, 4, 1, 2)
     left.fill_between(
         at, [row["null_low"] for row in rows], [row["null_high"] for row in rows],
         color="0.85", label="95% under the null",
@@ -172,11 +158,17 @@ def _rates(
         rates = curve(method)
         # Tests share their places: a little apart, intervals can be told from each other.
         at = [place(rate) * 1.03 ** (k - 2) for rate in rates]
-        values = [rate.rate for rate in rates]
-        below = [rate.rate - rate.interval[0] for rate in rates]
-        above = [rate.interval[1] - rate.rate for rate in rates]
+        found = [(rate.rate, rate.interval) for rate in rates]
         if rates:
-            ax.errorbar(at, values, (below, above), label=method, markersize=4, elinewidth=0.7,
-                        **_LOOKS[method])  # fmt: skip
+            _errorbars(ax, at, found, label=method, markersize=4, **_LOOKS[method])
     ax.axhline(0.05, color="0.4", linestyle=":", linewidth=1)
     ax.set(xscale="log", ylim=(-0.03, 1.03))
+
+
+def _errorbars(
+    ax: Axes, at: Sequence[float], found: Sequence[tuple[float, Sequence[float]]], **looks: Any
+) -> None:
+    """Rates with their intervals."""
+    values = [rate for rate, _ in found]
+    ends = [[abs(interval[side] - rate) for rate, interval in found] for side in (0, 1)]
+    ax.errorbar(at, values, ends, elinewidth=0.7, **looks)

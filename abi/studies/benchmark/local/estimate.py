@@ -39,8 +39,13 @@ class Recipe:
 
     def path(self, folder: Path) -> Path:
         """Where it is kept: readable, and different for different recipes."""
-        digest = hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]
-        return folder / f"{self.label}--{self.model}--{self.num_train}--{digest}.safetensors"
+        words = f"{self.label}--{self.model}--{self.num_train}--{digest(asdict(self))}"
+        return folder / f"{words}.safetensors"
+
+
+def digest(asked: dict[str, Any]) -> str:
+    """Eight letters that are others for whatever was asked differently."""
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]
 
 
 def estimate(task: Task, recipe: Recipe, folder: Path) -> Any:

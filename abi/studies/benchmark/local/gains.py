@@ -6,8 +6,6 @@ classifier alike; the paper leaves what the flow sees of the 1024 values to Rodr
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +21,8 @@ from validation.posteriors.protocol import progress_bar
 
 from ....baselines.guest import guest
 from ....files.parts import read_parts, write_parts
-from .estimate import Recipe, estimate, from_base
+from ..experiment import Place
+from .estimate import Recipe, digest, estimate, from_base
 from .parts import GainPart
 
 _KIND = "abi-benchmark-gains"
@@ -44,23 +43,22 @@ class GainStudy:
     """Of L-C2ST-NF at the gain of Figure 4, its draws mapped back to theta."""
 
 
-def gain_study(
-    part: GainPart, *, seed: int, begin: bool, folder: Path, progress: bool
-) -> GainStudy | None:
+def gain_study(part: GainPart, place: Place) -> GainStudy | None:
     """Train the flow and the classifiers, and read them at every gain; kept once it is done.
 
-    None where nothing is kept and it is not to be begun.
+    None where nothing is kept and the time is up.
     """
+    folder, seed = place.cells, place.seed
     folder.mkdir(parents=True, exist_ok=True)
     own = child_seed(seed, 0)
     how = Recipe(part.label, part.num_train, own, "maf", part.num_transforms, part.max_epochs)
     request = {k: v for k, v in asdict(part).items() if k != "task"} | {"seed": seed}
-    path = how.path(folder).with_suffix(f".gains-{_digest(request)}.safetensors")
+    path = how.path(folder).with_suffix(f".gains-{digest(request)}.safetensors")
     if path.is_file():
         return _restored(part, path)
-    if not begin:
+    if not place.seconds_left:
         return None
-    with progress_bar(4, part.label, progress) as advance:
+    with progress_bar(4, part.label, place.progress) as advance:
         flow = estimate(part.task, how, folder)
         advance()
         with guest(child_seed(seed, 1)):
@@ -145,7 +143,3 @@ def _restored(part: GainPart, path: Path) -> GainStudy:
     seed = header["request"]["seed"]
     result = ValidationResult("lc2st_nf", row["statistic"], row["p_value"], seed, details=details)
     return GainStudy(part, values, result)
-
-
-def _digest(request: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(request).encode()).hexdigest()[:8]

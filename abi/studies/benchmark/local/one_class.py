@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from validation.laboratory.rates import clopper_pearson
 from validation.posteriors.protocol import progress_bar
 from validation.scores.uniformity import permutation_p
 
-from ..claim_table import claim_table
+from ...engine.tables import claim_table, table
+from ..experiment import Place
 
 Array = NDArray[np.float64]
 STATISTICS = ("accuracy", "accuracy of class 0", "MSE", "MSE of class 0")
@@ -67,24 +67,21 @@ def bayes_statistics(scale: float) -> Array:
     return statistics(d_p, d_q)
 
 
-def one_class_study(
-    part: OneClassPart, *, seed: int, begin: bool, folder: Path, progress: bool
-) -> dict[str, Any] | None:
+def one_class_study(part: OneClassPart, place: Place) -> dict[str, Any] | None:
     """Rows over the scale: statistics of the best classifier, power with quadratic discriminants.
 
-    A scale is worked once and kept in ``folder``. None where something is missing and it is not to
-    be begun.
+    A scale is worked once and kept. None where something is missing and the time is up.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    place.cells.mkdir(parents=True, exist_ok=True)
     settings = {key: value for key, value in vars(part).items() if key not in ("label", "scales")}
     rows = []
-    with progress_bar(len(part.scales), part.label, progress) as advance:
+    with progress_bar(len(part.scales), part.label, place.progress) as advance:
         for k, scale in enumerate(part.scales):
-            own = child_seed(seed, k)
+            own = child_seed(place.seed, k)
             request = {**settings, "scale": scale, "seed": own}
-            path = record_path(folder, f"{part.label}--{scale:g}", json.dumps(request))
+            path = record_path(place.cells, f"{part.label}--{scale:g}", json.dumps(request))
             kept = read_record(path, _KIND, _VERSION)
-            if kept is None and not begin:
+            if kept is None and not place.seconds_left:
                 return None
             if kept is None:
                 kept = {**request, "p_values": _p_values(part, scale, own)}
@@ -98,22 +95,25 @@ def one_class_study(
 def one_class_lines(values: Mapping[str, Any]) -> list[str]:
     """The table over the scale."""
     settings = values["settings"]
-    lines = [
+    rows = (
+        [
+            f"{row['scale']:g}",
+            *(f"{row['power'][s]['rate']:.3f} ({row['bayes'][s]:.3f})" for s in STATISTICS),
+        ]
+        for row in values["rows"]
+    )
+    return [
         f"## {values['label']}",
         "",
         f"p = N(0, I), q = N(0, s^2 I) in two dimensions, {settings['num_points']} points of each"
         f" to train and to test, {settings['repetitions']} runs, {settings['num_nulls']} nulls."
         " Power at 0.05 of quadratic discriminants; in brackets, the best statistic there is.",
         "",
-        f"| s | {' | '.join(STATISTICS)} |",
-        "|---" * (1 + len(STATISTICS)) + "|",
+        *table(("s", *STATISTICS), rows),
+        "",
+        *claim_table(values["claims"]),
+        "",
     ]
-    for row in values["rows"]:
-        shown = (
-            f"{row['power'][name]['rate']:.3f} ({row['bayes'][name]:.3f})" for name in STATISTICS
-        )
-        lines.append(f"| {row['scale']:g} | {' | '.join(shown)} |")
-    return [*lines, "", *claim_table(values["claims"]), ""]
 
 
 def _p_values(part: OneClassPart, scale: float, seed: int) -> list[list[float]]:

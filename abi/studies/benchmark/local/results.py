@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import pstdev
 from typing import Any
 
-from ..claim_table import claim_table
+from ...engine.tables import claim_table, paper_page, table
 from .agreement import agreement, agreement_disagreements, agreement_lines
 from .claims import CLAIMS
 from .gains import SHOWN, GainStudy
@@ -28,7 +28,9 @@ _SETTING = (
     " is one network with an output for each level. p-values count the observed statistic among"
     " the nulls. An observation is tested alone, as in the paper: nothing is adjusted."
 )
-
+_HEADS = (
+    "truth", "N_cal", "N_train", "test", "statistic", "rejected", "95% interval", "runs", "CPU s",
+)  # fmt: skip
 _READING = (
     "*Differs*: our intervals rule it out. *Agrees*: they are apart that way (orderings), or leave"
     " no more than 0.2 for the contrary (alike, level). *Open*: too few runs to say."
@@ -79,7 +81,7 @@ def summary(found: LocalResults) -> dict[str, Any]:
 
 def markdown(values: Mapping[str, Any]) -> str:
     """The tables of every part, and what the paper says beside what we see."""
-    lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], ""]
+    lines: list[str] = []
     for part in values["parts"]:
         lines += _part_lines(part)
     for one in values["agreements"]:
@@ -88,10 +90,7 @@ def markdown(values: Mapping[str, Any]) -> str:
         lines += _gain_lines(values["jansen_rit"])
     if values["one_class"] is not None:
         lines += one_class_lines(values["one_class"])
-    if values["disagreements"]:
-        lines += ["## Where ours and the paper's differ", ""]
-        lines += [f"- {line}" for line in values["disagreements"]] + [""]
-    return "\n".join(lines)
+    return paper_page(values, lines)
 
 
 def _part(study: LocalStudy) -> dict[str, Any]:
@@ -113,7 +112,19 @@ def _part(study: LocalStudy) -> dict[str, Any]:
 
 def _part_lines(part: Mapping[str, Any]) -> list[str]:
     sizes, cells = part["settings"]["sizes"], part["cells"]
-    lines = [
+    rows = (
+        [
+            "q (type I)" if rate["exact"] else "exact",
+            *(rate[key] for key in ("num_cal", "num_train", "method")),
+            f"{rate['statistic']:.2g} ({pstdev(rate['statistics']):.1g})",
+            f"{rate['rate']:.3f} ({pstdev(rate['rates']):.2f})",
+            "{:.3f} to {:.3f}".format(*rate["interval"]),
+            rate["runs"],
+            f"{rate['seconds']:.2g}",
+        ]
+        for rate in part["rates"]
+    )
+    return [
         f"## {part['label']}",
         "",
         f"{sizes['num_x_o']} observations, {sizes['num_nulls']} nulls, patience "
@@ -121,26 +132,27 @@ def _part_lines(part: Mapping[str, Any]) -> list[str]:
         f"{cells['worked']} of {cells['asked']} cells worked. *Rejected*: mean over runs and "
         "observations; in brackets, standard deviation over the observations.",
         "",
-        "| truth | N_cal | N_train | test | statistic | rejected | 95% interval | runs | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|",
+        *table(_HEADS, rows),
+        "",
+        _READING,
+        "",
+        *claim_table(part["claims"]),
+        "",
     ]
-    for rate in part["rates"]:
-        truth = "q (type I)" if rate["exact"] else "exact"
-        lines.append(
-            f"| {truth} | {rate['num_cal']} | {rate['num_train']} | {rate['method']} "
-            f"| {rate['statistic']:.2g} ({pstdev(rate['statistics']):.1g}) "
-            f"| {rate['rate']:.3f} ({pstdev(rate['rates']):.2f}) "
-            "| {:.3f} to {:.3f} ".format(*rate["interval"])
-            + f"| {rate['runs']} | {rate['seconds']:.2g} |"
-        )
-    return [*lines, "", _READING, "", *claim_table(part["claims"]), ""]
 
 
 def _gain_lines(values: Mapping[str, Any]) -> list[str]:
     settings, shape = values["settings"], values["u_shape"]
     offset = ", ".join(f"{name} {value:+.2f}" for name, value in values["offset"].items())
     checks = ", ".join(f"{name} p = {p:.2g}" for name, p in values["global"].items())
-    lines = [
+    rows = (
+        [
+            f"{row['gain']:g}", f"{row['statistic']:.2g}", f"{row['null_median']:.2g}",
+            f"{row['null_low']:.2g} to {row['null_high']:.2g}", f"{row['p_value']:.2g}",
+        ]
+        for row in values["gains"]
+    )  # fmt: skip
+    return [
         f"## {values['label']}",
         "",
         f"Masked autoregressive flow of {settings['num_transforms']} layers on "
@@ -148,16 +160,7 @@ def _gain_lines(values: Mapping[str, Any]) -> list[str]:
         f"{settings['num_samples']:,} base draws; x is the log spectrum, 33 values. Globally: "
         f"{checks}.",
         "",
-        "| g_o (dB) | statistic | null, median | null, 95% | p |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['gain']:g} | {row['statistic']:.2g} | {row['null_median']:.2g} "
-        f"| {row['null_low']:.2g} to {row['null_high']:.2g} | {row['p_value']:.2g} |"
-        for row in values["gains"]
-    ]
-    return [
-        *lines,
+        *table(("g_o (dB)", "statistic", "null, median", "null, 95%", "p"), rows),
         "",
         f"The paper: a U-shape, higher away from 0 and at the borders. Ours: mean statistic "
         f"{shape['borders']:.2g} for |g| of 15 and more, {shape['centre']:.2g} for 5 and less, "

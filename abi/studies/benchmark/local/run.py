@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..choice import named
+from ..choice import named, resized
+from ..experiment import Place
 from .claims import PAPER_TESTS
 from .gains import gain_study
 from .judges import JUDGES
@@ -18,43 +18,27 @@ from .study import study
 
 
 def run_lc2st(
-    quick: bool, labels: list[str] | None, names: list[str] | None, *, out: Path, seed: int,
-    workers: int, end: float | None, num_trains: list[int] | None, repetitions: int | None,
-    num_seeds: int | None, progress: bool, draw: bool,
+    quick: bool, labels: list[str] | None, names: list[str] | None, place: Place,
+    pictures: Path | None, *, num_trains: list[int] | None, repetitions: int | None,
+    num_seeds: int | None,
 ) -> tuple[dict[str, Any], str]:  # fmt: skip
-    """Work the chosen parts; results as JSON has them, and as tables. Pictures go to ``out``.
-
-    Nothing is begun after ``end`` of the monotonic clock.
-    """
+    """Work the chosen parts; results as JSON has them, and as tables. Pictures go to a folder."""
     by_label = {part.label: part for part in parts(quick)}
     chosen = [by_label[label] for label in named(by_label, labels, "--part")]
     methods = named(JUDGES, names, "--test")
     local = [_trained(part, num_trains) for part in chosen if isinstance(part, LocalPart)]
     compared = [part for part in local if isinstance(part, AgreementPart)]
-    rated = [
-        replace(
-            part,
-            repetitions=part.repetitions if repetitions is None else repetitions,
-            num_seeds=part.num_seeds if num_seeds is None else num_seeds,
-        )
-        for part in local
-        if part not in compared
-    ]
-    folder = out / "lc2st_cells"
-    found = LocalResults(quick, seed)
-    kept: dict[str, Any] = {"seed": seed, "folder": folder, "progress": progress}
-    found.studies = study(rated, methods, workers=workers, end=end, **kept)
-    published = [name for name in methods if name in PAPER_TESTS]
-    found.agreements = study(compared, published, workers=workers, end=end, **kept)
+    rated = [resized(part, repetitions, num_seeds) for part in local if part not in compared]
+    found = LocalResults(quick, place.seed, study(rated, methods, place))
+    found.agreements = study(compared, [name for name in methods if name in PAPER_TESTS], place)
     for part in chosen:
-        begin = end is None or time.monotonic() < end
         if isinstance(part, GainPart):
-            found.gains = gain_study(part, begin=begin, **kept)
+            found.gains = gain_study(part, place)
         elif isinstance(part, OneClassPart):
-            found.one_class = one_class_study(part, begin=begin, **kept)
+            found.one_class = one_class_study(part, place)
     values = summary(found)
-    if draw:
-        _pictures(found, values["agreements"], out)
+    if pictures is not None:
+        _draw(found, values["agreements"], pictures)
     return values, markdown(values)
 
 
@@ -67,7 +51,7 @@ def _trained(part: LocalPart, num_trains: list[int] | None) -> LocalPart:
     return replace(part, num_trains=kept)
 
 
-def _pictures(found: LocalResults, agreements: list[dict[str, Any]], out: Path) -> None:
+def _draw(found: LocalResults, agreements: list[dict[str, Any]], out: Path) -> None:
     from .drawing import draw_agreements, draw_gain_pairs, draw_gains, draw_one_class, draw_studies
 
     if begun := [one for one in found.studies if one.cells]:

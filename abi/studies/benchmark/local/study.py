@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 from validation.laboratory.rates import clopper_pearson
 from validation.posteriors.protocol import progress_bar
 
+from ..experiment import Place
 from .cells import LocalCell, asked_cells, recipe, stored_cell, work_cell
-from .estimate import Recipe, estimate
+from .estimate import estimate
 from .parts import LocalPart
 
 Point = tuple[str, int, int, bool]
@@ -113,66 +113,50 @@ class LocalStudy:
         return exact, cal, train, self.methods.index(method)
 
 
-def study(
-    parts: Sequence[LocalPart], methods: list[str], *, seed: int, workers: int,
-    end: float | None, folder: Path, progress: bool,
-) -> list[LocalStudy]:  # fmt: skip
+def study(parts: Sequence[LocalPart], methods: list[str], place: Place) -> list[LocalStudy]:
     """Train the estimates that are missing, work the cells that are missing.
 
-    Args:
-        parts: which tasks.
-        methods: names of :data:`~.judges.JUDGES`.
-        seed: of everything.
-        workers: processes.
-        end: nothing is begun after this time of the monotonic clock; unlimited when None.
-        folder: where estimates and cells are kept.
-        progress: whether to show bars with the time left.
+    ``methods`` are names of :data:`~.judges.JUDGES`.
     """
+    folder = place.cells
     folder.mkdir(parents=True, exist_ok=True)
-    asked = {part.label: asked_cells(part, methods, seed) for part in parts}
-    _train_missing(parts, seed, workers, end, folder, progress)
-    # Run by run over all parts, not part by part: what is stopped early is balanced.
-    groups = [
-        (group, part) for part in parts for group in asked[part.label] if _missing(group, folder)
-    ]
-    groups.sort(key=lambda job: job[0][0].repetition)
-    jobs = ((_work_group, (group, part, folder)) for group, part in groups)
-    _in_processes(jobs, len(groups), workers, end, "testing", progress)
-    return [_collected(part, methods, asked[part.label], folder) for part in parts]
-
-
-def _train_missing(
-    parts: Sequence[LocalPart],
-    seed: int,
-    workers: int,
-    end: float | None,
-    folder: Path,
-    progress: bool,
-) -> None:
-    wanted = [
-        (part.task, recipe(part, num_train, index, seed), folder)
+    asked = {part.label: asked_cells(part, methods, place.seed) for part in parts}
+    recipes = [
+        (part.task, recipe(part, num_train, index, place.seed), folder)
         for part in parts
         for index in range(part.num_seeds)
         for num_train in sorted({train for train, _, _ in part.points()})
     ]
-    wanted = [job for job in wanted if not job[1].path(folder).is_file()]
-    jobs = ((_work_estimate, job) for job in wanted)
-    _in_processes(jobs, len(wanted), workers, end, "training", progress)
+    untrained = [job for job in recipes if not job[1].path(folder).is_file()]
+    _in_processes(estimate, untrained, "training", place)
+    # Run by run over all parts, not part by part: what is stopped early is balanced.
+    groups = [
+        (group, part, folder)
+        for part in parts
+        for group in asked[part.label]
+        if _missing(group, folder)
+    ]
+    groups.sort(key=lambda job: job[0][0].repetition)
+    _in_processes(_work_group, groups, "testing", place)
+    return [_collected(part, methods, asked[part.label], folder) for part in parts]
 
 
 def _in_processes(
-    jobs: Iterator[tuple[Callable[..., None], tuple[Any, ...]]],
-    total: int, workers: int, end: float | None, label: str, progress: bool,
-) -> None:  # fmt: skip
-    """Run the jobs, none of which is begun after ``end``."""
+    work: Callable[..., object], jobs: Sequence[tuple[Any, ...]], label: str, place: Place
+) -> None:
+    """Do the jobs, none of which is begun when the time is up."""
     from joblib import Parallel, delayed
 
-    in_time = (job for job in jobs if end is None or time.monotonic() < end)
-    calls = (delayed(function)(*arguments) for function, arguments in in_time)
-    with progress_bar(total, label, progress) as advance:
-        pool = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch=workers)
-        for _ in pool(calls):
+    calls = (delayed(_quietly)(work, *job) for job in jobs if place.seconds_left > 0.0)
+    with progress_bar(len(jobs), label, place.progress) as advance:
+        n = place.workers
+        for _ in Parallel(n_jobs=n, return_as="generator_unordered", pre_dispatch=n)(calls):
             advance()
+
+
+def _quietly(work: Callable[..., object], *job: Any) -> None:
+    """What a job gives is on the disk: nothing travels back."""
+    work(*job)
 
 
 def _work_group(group: list[LocalCell], part: LocalPart, folder: Path) -> None:
@@ -180,17 +164,9 @@ def _work_group(group: list[LocalCell], part: LocalPart, folder: Path) -> None:
         work_cell(cell, part, folder)
 
 
-def _work_estimate(task: Any, how: Recipe, folder: Path) -> None:
-    estimate(task, how, folder)
-
-
 def _missing(group: list[LocalCell], folder: Path) -> list[LocalCell]:
-    kept = [stored_cell(cell, folder) for cell in group]
-    return [
-        cell
-        for cell, known in zip(group, kept, strict=True)
-        if known is None or known.error is not None
-    ]
+    kept = ((cell, stored_cell(cell, folder)) for cell in group)
+    return [cell for cell, known in kept if known is None or known.error is not None]
 
 
 def _collected(

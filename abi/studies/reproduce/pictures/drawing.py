@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from ....report.plotting import legend_below
 from ....report.sections.density import Ends, curve, view
-from ..cells import Cell
+from ...engine.cells import Cell
+from ...engine.pictures import panels_of
+from ...engine.study import FLOOR
 from ..experiment import Experiment
 from ..methods import PAPER_GENERATORS, RAW, UNCOUNTED
-from ..study import FLOOR
 from .pairs import draw_pairs
 from .predictive import draw_predictive, draw_trajectories
 from .rounds import draw_rounds
@@ -62,25 +62,21 @@ def draw_marginals(
     experiment: Experiment, shown: Mapping[str, Any], exact: Tensor | None, path: Path
 ) -> Path:
     """Marginal densities: a panel a parameter, a line a method, the exact posterior dashed."""
-    from matplotlib.figure import Figure
-
     names = experiment.problem.task.parameter_names
     rows, columns = grid(len(names))
-    figure = Figure(figsize=(max(_INCHES * columns, 5.0), 2.7 * rows + 1.2), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    size = max(_INCHES * columns, 5.0), 2.7 * rows + 1.2
+    figure, panels = panels_of(*size, rows, columns, len(names))
     draws = {method: kept["samples"] for method, (_, kept) in shown.items()}
     cell = next(iter(shown.values()))[0]
     truth = experiment.truth(cell.observation)
     ends = ends_of(experiment)
-    for j, ax in enumerate(panels[: len(names)]):
+    for j, ax in enumerate(panels.ravel()[: len(names)]):
         parts = {method: part[:, j] for method, part in draws.items()}
         _marginals(ax, parts, None if exact is None else exact[:, j], ends[j])
         if exact is None and truth is not None:
             ax.axvline(float(truth[j]), color=EXACT, linestyle="--", linewidth=1.4, label="truth")
         ax.set_xlabel(names[j], parse_math=False)
-    for ax in panels[len(names) :]:
-        ax.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
+    handles, labels = panels[0, 0].get_legend_handles_labels()
     # A method that is not held to the budget says what it took.
     beyond = {m: f"{m} ({c.calls:,} calls)" for m, (c, _) in shown.items() if c.calls > c.budget}
     labels = [beyond.get(label, label) for label in labels]

@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from ....report.sections.density import Ends, curve, levels_of_mass, surface, view
-from ..cells import Cell
+from ...engine.cells import Cell
+from ...engine.pictures import panels_of
 from ..experiment import Experiment
 from .style import ABI, EXACT, ends_of
 
@@ -24,13 +25,10 @@ def draw_pairs(
     experiment: Experiment, cell: Cell, samples: Tensor, exact: Tensor | None, path: Path
 ) -> Path:
     """Pairs of parameters: regions of 50% and 90% of ABI's draws, contours of the exact ones."""
-    from matplotlib.figure import Figure
-
     names = experiment.problem.task.parameter_names
     dim = len(names)
     side = max(1.9, 5.4 / dim)
-    figure = Figure(figsize=(side * dim + 0.6, side * dim + 0.9), layout="constrained")
-    panels = figure.subplots(dim, dim, squeeze=False)
+    figure, panels = panels_of(side * dim + 0.6, side * dim + 0.9, dim, dim)
     ends = ends_of(experiment)
     ours = samples.double().numpy().T
     theirs = None if exact is None else exact.double().numpy().T

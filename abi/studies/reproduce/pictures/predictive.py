@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from ....report.plotting import legend_below
-from ..cells import Cell
+from ...engine.cells import Cell
+from ...engine.pictures import panels_of
 from ..experiment import Experiment
 from .style import ABI, EXACT
 
@@ -39,16 +40,14 @@ def _draw(
     experiment: Experiment, observation: int, theta: Tensor, kind: Panel, title: str, path: Path
 ) -> Path:
     """A panel a series: simulations at theta (n, d), and x_o."""
-    from matplotlib.figure import Figure
-
     series = experiment.problem.series
     x_o = experiment.observations[observation].reshape(len(series), -1).numpy()
     predicted = experiment.predicted(theta)
     paths = predicted.reshape(len(predicted), len(series), -1).numpy()
     time = getattr(experiment.problem.task, "times", None)
     steps = np.arange(1, x_o.shape[1] + 1) if time is None else time.numpy()
-    figure = Figure(figsize=(5.0 * len(series), 3.2), layout="constrained")
-    for k, ax in enumerate(np.atleast_1d(figure.subplots(1, len(series)))):
+    figure, panels = panels_of(5.0 * len(series), 3.2, 1, len(series))
+    for k, ax in enumerate(panels[0]):
         kind(ax, steps, paths[:, k])
         observed(ax, steps, x_o[k])
         ax.set(xlabel="time", ylabel=series[k])

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ....report.plotting import legend_below
 from ....report.sections.density import curve, view
+from ...engine.pictures import panels_of
 from ..experiment import Experiment
 from .style import EXACT, STYLES, bare, ends_of, grid
 
@@ -24,16 +25,12 @@ def draw_rounds(
     experiment: Experiment, rounds: Mapping[str, Any], exact: Tensor | None, path: Path
 ) -> Path:
     """Tolerance and distance after each round, and the marginals of ABI as they move."""
-    from matplotlib.figure import Figure
-
     names = experiment.problem.task.parameter_names
     told = _told(rounds, exact)
     count = len(told) + min(len(names), 5)
     rows, columns = grid(count)
-    figure = Figure(figsize=(2.8 * columns, 2.7 * rows + 0.8), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax in panels[count:]:
-        ax.set_visible(False)
+    figure, table = panels_of(2.8 * columns, 2.7 * rows + 0.8, rows, columns, count)
+    panels = table.ravel()
     for ax, (label, by_method) in zip(panels, told.items(), strict=False):
         for method, values in by_method.items():
             colour, line = STYLES[method]

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
 
-from ..generators.pushforward import Conditioned, noise_dim, standardised
-from ..generators.wgan import WGANSettings, train_wgan
-from ..rounds.problem import Problem
-from ..training.loop import TrainingLog
-from .inputs import Inputs, num_features
-from .reals import draw_inside
+from ...generators.pushforward import Conditioned, noise_dim, standardised
+from ...generators.wgan import WGANSettings, train_wgan
+from ...rounds.problem import Problem
+from ...training.loop import TrainingLog
+from ..inputs import Inputs, num_features
+from ..reals import draw_inside
 
 
 def fit_generator(

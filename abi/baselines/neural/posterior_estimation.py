@@ -15,10 +15,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..rounds.problem import Problem
-from .guest import NoTracker, guest, training_record
-from .inputs import Inputs
-from .reals import RealPrior, draw_inside
+from ...rounds.problem import Problem
+from ..guest import NoTracker, guest, training_record
+from ..inputs import Inputs
+from ..reals import RealPrior, draw_inside
 
 Proposal = Literal["atomic", "truncated"]
 

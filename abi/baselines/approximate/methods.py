@@ -20,15 +20,15 @@ from simulators import Prior
 from simulators.arguments import FRACTION, SHARE, count, optional
 from simulators.random import as_count, child_seed, torch_generator
 
-from ..encoders.layout import Layout
-from ..training.torch_settings import usual_torch
+from ...encoders.layout import Layout
+from ...training.torch_settings import usual_torch
+from ..frame import Run, begin
+from ..guest import guest
+from ..inputs import Inputs, features, require_fixed
+from ..reals import RealPrior, require_density
+from ..result import BaselinePosterior, resampled
 from .data_distance import DataDistance, View
-from .frame import Run, begin
-from .guest import guest
-from .inputs import Inputs, features, require_fixed
 from .nearest import Nearest
-from .reals import RealPrior, require_density
-from .result import BaselinePosterior, resampled
 from .summary_statistics import posterior_mean
 
 _LEAST_CALLS = 100  # of ABC-SS
@@ -58,7 +58,7 @@ def rejection_abc(
         seed: of the simulations.
         encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
         accept_fraction: share of the draws that is kept, in (0, 1], at least 20 draws; when omitted
-            as many as forecast pairs like x_o best (:mod:`abi.baselines.nearest`).
+            as many as forecast pairs like x_o best (:mod:`abi.baselines.approximate.nearest`).
         parameter_names: d names.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -24,6 +24,16 @@ class Worked(NamedTuple):
     cell: Cell
     posterior: Any = None
     samples: Tensor | None = None
+
+
+class Store(Protocol):
+    """Where the cells of a study are kept."""
+
+    def find(self, cell: Cell) -> Cell | None:
+        """The finished cell; None where it is to be worked."""
+
+    def keep(self, worked: Worked) -> Cell:
+        """Write a worked cell; what is told of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +65,29 @@ class Study:
     amortised: Callable[[Cell], bool]
     num_samples: int
 
-    def group(self, cell: Cell, waiting: Sequence[Cell]) -> list[Cell]:
+    def run(
+        self, cells: Sequence[Cell], store: Store, minutes: float, say: Callable[[str], None]
+    ) -> list[Cell]:
+        """The cells that are finished: those kept, and as many more as the time allows."""
+        finished: dict[tuple[Any, ...], Cell] = {}
+
+        def waits(cell: Cell) -> bool:
+            if cell.key not in finished and (kept := store.find(cell)) is not None:
+                finished[cell.key] = kept
+            return cell.key not in finished
+
+        stop = time.monotonic() + 60.0 * minutes
+        for cell in cells:
+            if not waits(cell) or time.monotonic() > stop:
+                continue
+            waiting = [other for other in cells if waits(other)]
+            for worked in self.work(self._group(cell, waiting)):
+                kept = store.keep(worked)
+                finished[kept.key] = kept
+                say(f"{len(finished)}/{len(cells)}  {kept.line()}")
+        return [finished[cell.key] for cell in cells if cell.key in finished]
+
+    def _group(self, cell: Cell, waiting: Sequence[Cell]) -> list[Cell]:
         """The cells among ``waiting`` that the fit of ``cell`` serves, itself first."""
         if not self.amortised(cell):
             return [cell]

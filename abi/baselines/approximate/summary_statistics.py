@@ -20,12 +20,12 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed
 
-from ..encoders.choice import features_of
-from ..encoders.layout import Layout
-from ..generators.base import units
-from ..generators.pushforward import Conditioned
-from ..training.loop import TrainingLog, TrainingSettings, train
-from .inputs import features, num_features
+from ...encoders.choice import features_of
+from ...encoders.layout import Layout
+from ...generators.base import units
+from ...generators.pushforward import Conditioned
+from ...training.loop import TrainingLog, TrainingSettings, train
+from ..inputs import features, num_features
 
 _HIDDEN = (128, 128, 128)  # as wide as ABI's quantile network
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from simulators.arguments import at_least, choice, count, optional, settle
 
-from ..encoders.layout import PLAIN, Layout
+from ...encoders.layout import PLAIN, Layout
 
 View = Literal["items", "curve", "delay"]
 

@@ -1,10 +1,12 @@
-"""Means over cells with intervals, less the floor of their observation, as text for tables."""
+"""Tables of Markdown, and means over cells with intervals, less the floor of their observation."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from .cells import Cell
 
@@ -62,17 +64,15 @@ def score_table(
     for name, label in shown.items():
         heads += [label, f"{label} excess"] if name in _EXCESS else [label]
     heads += ["calls", "fit s", "draw s"]
-    lines = [row(heads), "|---" * len(heads) + "|"]
-    below = used(cells, floors)
-    if below:
-        lines.append(
-            row(["floor", str(len(below)), *score_entries(below, shown, None), "", "", ""])
-        )
+    rows = []
+    if below := used(cells, floors):
+        rows.append(["floor", str(len(below)), *score_entries(below, shown, None), "", "", ""])
     for method in ranked(cells, by, floors):
         mine = [c for c in cells if c.method == method]
         good = [c for c in mine if not c.error]
         if not good:
-            lines.append(failed_row(method, mine, len(heads)))
+            reasons = "; ".join(sorted({c.error.split(". ")[0] for c in mine}))
+            rows.append([method, f"0 of {len(mine)}", reasons + " |" * (len(heads) - 3)])
             continue
         count = f"{len(good)}" + (f" of {len(mine)}" if len(good) < len(mine) else "")
         cost = [
@@ -80,8 +80,8 @@ def score_table(
             f"{average([c.fit_seconds for c in good]):.0f}",
             f"{average([c.draw_seconds for c in good]):.1f}",
         ]
-        lines.append(row([method, count, *score_entries(good, shown, floors), *cost]))
-    return lines
+        rows.append([method, count, *score_entries(good, shown, floors), *cost])
+    return table(heads, rows)
 
 
 def used(cells: Sequence[Cell], floors: Floors) -> list[Cell]:
@@ -115,15 +115,32 @@ def ranked(cells: Sequence[Cell], name: str, floors: Floors) -> list[str]:
     return sorted({c.method for c in cells}, key=rank)
 
 
-def row(entries: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(entries) + " |"
+def table(heads: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """The lines of a Markdown table."""
+    lines = ["| " + " | ".join(map(str, entries)) + " |" for entries in (heads, *rows)]
+    return [lines[0], "|---" * len(heads) + "|", *lines[1:]]
 
 
-def failed_row(method: str, cells: Sequence[Cell], columns: int) -> str:
-    """The row of a method of which no cell succeeded: how many, and why, in a sentence each."""
-    reasons = "; ".join(sorted({c.error.split(". ")[0] for c in cells}))
-    return f"| {method} | 0 of {len(cells)} | {reasons} |" + " |" * (columns - 3)
+def claim_table(claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A paper's statements beside ours: each has ``says``, ``where``, ``ours``, ``verdict``."""
+    keys = ("says", "where", "ours", "verdict")
+    return table(["the paper", *keys[1:]], ([claim[key] for key in keys] for claim in claims))
+
+
+def paper_page(values: Mapping[str, Any], parts: Iterable[str]) -> str:
+    """The page of a benchmark: what is measured, its parts, and where ours and the paper differ."""
+    lines = [f"# {values['title']}", "", f"{values['source']}.", "", values["setting"], "", *parts]
+    if values["disagreements"]:
+        lines += ["## Where ours and the paper's differ", ""]
+        lines += [*(f"- {line}" for line in values["disagreements"]), ""]
+    return "\n".join(lines)
+
+
+def write_results(path: Path, values: Mapping[str, Any], text: str) -> None:
+    """Keep results as ``path`` with .json, for programs, and with .md."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".json").write_text(json.dumps(values, indent=1) + "\n")
+    path.with_suffix(".md").write_text(text)
 
 
 def average(values: Sequence[float]) -> float:
@@ -135,7 +152,7 @@ def _values(cells: Sequence[Cell], name: str, floors: Floors | None) -> dict[int
     """Values by observation, less the floors if given."""
     found: dict[int, list[float]] = {}
     for cell in cells:
-        floor = floors.get((cell.model, cell.observation)) if floors is not None else None
-        less = floor.scores[name] if floor is not None else 0.0
+        floor = floors.get((cell.model, cell.observation)) if floors else None
+        less = 0.0 if floor is None else floor.scores[name]
         found.setdefault(cell.observation, []).append(cell.scores[name] - less)
     return found

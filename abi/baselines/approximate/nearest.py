@@ -23,7 +23,7 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from ..generators.base import units
+from ...generators.base import units
 
 _LEAST = 20
 _LEFT_OUT = 200

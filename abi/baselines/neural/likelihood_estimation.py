@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..rounds.problem import Problem
-from .guest import NoTracker, guest, training_record
-from .inputs import Inputs
-from .reals import RealPrior
+from ...rounds.problem import Problem
+from ..guest import NoTracker, guest, training_record
+from ..inputs import Inputs
+from ..reals import RealPrior
 
 _CANDIDATES = 50_000  # prior draws that compete to start a chain
 

@@ -16,18 +16,18 @@ from simulators import Prior
 from simulators.arguments import choice
 from simulators.random import as_count, child_seed
 
-from ..generators.flow_training import longest
-from ..generators.wgan import WGANSettings
-from ..training.torch_settings import usual_torch
+from ...generators.flow_training import longest
+from ...generators.wgan import WGANSettings
+from ...training.torch_settings import usual_torch
+from ..calls import calls_per_round
+from ..frame import begin
+from ..guest import guest, training_limits
+from ..inputs import features, with_density
+from ..reals import require_density
+from ..result import BaselinePosterior
 from .adversarial import fit_generator
-from .calls import calls_per_round
-from .frame import begin
-from .guest import guest, training_limits
-from .inputs import features, with_density
 from .likelihood_estimation import LikelihoodTrainer
 from .posterior_estimation import PosteriorTrainer, Proposal
-from .reals import require_density
-from .result import BaselinePosterior
 
 _STEPS = (1_500, 3_000, 6_000, 12_000)  # of WGAN-GP, tried in turn
 
