@@ -49,8 +49,8 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 }
 # Stage -> the function whose time it is, and the file that defines it.
 STAGES = {
-    "propose, simulate": ("_sample", "round_steps.py"),
-    "quantile network": ("_train", "round_steps.py"),
+    "propose, simulate": ("_sample", "steps.py"),
+    "quantile network": ("_train", "steps.py"),
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_flow", "flow_training.py"),
     "region": ("high_density_region", "regions.py"),
