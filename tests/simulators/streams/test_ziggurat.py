@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numba import njit
@@ -13,22 +15,21 @@ from simulators.streams.ziggurat import draw_exponential, draw_normal, draw_word
 NUM = 2_000_000
 
 
-@njit
-def exponentials(seed: int, num: int) -> np.ndarray:
-    out = np.empty(num)
-    stream = open_stream(np.uint64(seed), np.uint64(0))
-    for i in range(num):
-        out[i], stream = draw_exponential(stream)
-    return out
+def filled_by(draw: Any) -> Any:
+    """A compiled loop of (seed, num) over one of the draws."""
+
+    @njit
+    def fill(seed: int, num: int) -> np.ndarray:
+        out = np.empty(num)
+        stream = open_stream(np.uint64(seed), np.uint64(0))
+        for i in range(num):
+            out[i], stream = draw(stream)
+        return out
+
+    return fill
 
 
-@njit
-def normals(seed: int, num: int) -> np.ndarray:
-    out = np.empty(num)
-    stream = open_stream(np.uint64(seed), np.uint64(0))
-    for i in range(num):
-        out[i], stream = draw_normal(stream)
-    return out
+exponentials, normals = filled_by(draw_exponential), filled_by(draw_normal)
 
 
 @njit
