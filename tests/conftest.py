@@ -11,7 +11,7 @@ import torch
 from hypothesis import settings
 
 # Fixtures of a room are no doctests.
-collect_ignore_glob = ["*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 # The same examples on every machine, however busy it is.
 settings.register_profile("steady", deadline=None, derandomize=True)

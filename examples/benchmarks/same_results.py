@@ -53,7 +53,7 @@ def reported() -> list[str]:
         )  # fmt: skip
         subprocess.run([*words, "report", run, "--out", page], check=True, capture_output=True)
         # Times stand in cells of numbers and in minutes; a model may be imported from elsewhere.
-        changing = r"<(dd|td)[^>]*>[\d.]+</\1>|[\d.]+ (minutes|seconds|hours)|from simulators\S* import"
+        changing = r"<(dd|td)[^>]*>[\d.]+</\1>|[\d.]+ (minutes|hours)|from simulators\S* import"
         text = re.sub(changing, "", page.read_text())
         samples = (run / "samples.csv").read_bytes()
         return [digest(samples), digest(text.replace(folder, "").encode())]

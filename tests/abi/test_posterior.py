@@ -117,7 +117,7 @@ def test_files_from_a_newer_version_are_refused(
 ) -> None:
     path = tmp_path / "posterior.safetensors"
     posterior.save(path)
-    monkeypatch.setattr("abi.files.storage.FORMAT_VERSION", 0)
+    monkeypatch.setattr("abi.files.parts.FORMAT_VERSION", 0)
     with pytest.raises(ValueError, match="Install a newer abi-toolkit"):
         read_parts(path, "abi-posterior")
 
