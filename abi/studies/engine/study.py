@@ -76,22 +76,26 @@ class Study:
                 finished[cell.key] = kept
             return cell.key not in finished
 
+        for cell in cells:  # those kept are counted from the first line on
+            waits(cell)
         stop = time.monotonic() + 60.0 * minutes
         for cell in cells:
             if not waits(cell) or time.monotonic() > stop:
                 continue
-            waiting = [other for other in cells if waits(other)]
-            for worked in self.work(self._group(cell, waiting)):
+            for worked in self.work(self._group(cell, cells, waits)):
                 kept = store.keep(worked)
                 finished[kept.key] = kept
                 say(f"{len(finished)}/{len(cells)}  {kept.line()}")
         return [finished[cell.key] for cell in cells if cell.key in finished]
 
-    def _group(self, cell: Cell, waiting: Sequence[Cell]) -> list[Cell]:
-        """The cells among ``waiting`` that the fit of ``cell`` serves, itself first."""
+    def _group(
+        self, cell: Cell, cells: Sequence[Cell], waits: Callable[[Cell], bool]
+    ) -> list[Cell]:
+        """The cells that wait and that the fit of ``cell`` serves, itself first."""
         if not self.amortised(cell):
             return [cell]
-        return [cell, *(c for c in waiting if c is not cell and c.shares_fit_with(cell))]
+        others = (c for c in cells if c is not cell and c.shares_fit_with(cell))
+        return [cell, *filter(waits, others)]
 
     def work(self, group: Sequence[Cell]) -> Iterator[Worked]:
         """Fit once for the group, then draw and judge at the observation of each cell."""
