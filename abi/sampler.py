@@ -17,10 +17,19 @@ from simulators.running.engines import check_workers, open_engine
 from .config import ABIConfig
 from .files.origin import from_origin, origin_of
 from .files.run_folder import Given, RunFolder
-from .posterior import ABIPosterior
+from .posterior import ABIPosterior, answered
 from .quantiles.kernel import FixedKernel
 from .rounds.plausibility import implausible
-from .rounds.problem import Plan, check_generator, check_simulations, default_rounds, pose
+from .rounds.problem import (
+    CHECK_FRACTION,
+    Plan,
+    StopWhen,
+    answers_elsewhere,
+    check_generator,
+    check_simulations,
+    default_rounds,
+    pose,
+)
 from .rounds.progress import FitProgress
 from .rounds.record import RoundState
 from .rounds.steps import Round, Work
@@ -35,6 +44,8 @@ def fit(
     num_simulations: int = 20_000,
     num_rounds: int | None = None,
     seed: int = 0,
+    check_fraction: float = CHECK_FRACTION,
+    stop_when: StopWhen = None,
     config: ABIConfig | None = None,
     distance: Callable[[Tensor], Tensor] | None = None,
     encoder: nn.Module | None = None,
@@ -58,6 +69,11 @@ def fit(
             (``config.growth``).
         seed: the fit is a function of its arguments and this seed, whatever the workers. Fits side
             by side belong in processes: threads of one share its global random streams.
+        check_fraction: share of the budget, in [0, 1/2], kept for pairs that no training sees and
+            that the verdict rests on; 0 for none. A fit whose answer knows no x but its own
+            (``distance``, or other than conditional flows) keeps none.
+        stop_when: "passes", or the largest bias in posterior sds that is borne: the rounds end as
+            soon as fresh pairs find an answer so good, and the calls left are not made.
         config: constants; ``ABIConfig.paper()`` gives the published algorithm.
         distance: a known distance x (n, p) -> (n,) to the posterior at x_o, in place of the learned
             MSW distance (Appendix C.1).
@@ -75,7 +91,8 @@ def fit(
         progress: show a live bar.
 
     Returns:
-        A posterior for ``x_o``; ``posterior.rounds`` tells what each round did.
+        A posterior for ``x_o`` with a :attr:`~ABIPosterior.verdict`; ``posterior.rounds`` tells
+        what each round did.
 
     Raises:
         ValueError: on arguments that do not fit together, each named in one line; and if a round
@@ -87,7 +104,8 @@ def fit(
     check_workers(workers, timeout)  # before anything is written
     num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
     config = placed(ABIConfig() if config is None else config, device, x_o)
-    plan = Plan(num_simulations, num_rounds, seed, config)
+    kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
+    plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
@@ -173,7 +191,7 @@ def run(
     progress: bool,
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
-    problem, plan = work.problem, work.plan
+    plan = work.plan
     plan.config.check_devices()
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
@@ -183,22 +201,15 @@ def run(
         with usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
             if state is not None:
                 shown.resume(state.records)
-            while state is None or len(state.records) < plan.num_rounds:
+            while state is None or not state.final:
                 state = Round(work, engine, shown).run(state)
                 if folder is not None:
                     folder.save(state)
+            posterior = answered(work, state, engine, shown)
     finally:
         torch.set_num_threads(threads)
         engine.close()
     doubt = implausible(state.records[-1].x_o_p_value)
     if doubt is not None:
         warnings.warn(doubt, stacklevel=3)
-    return ABIPosterior(
-        model=state.model,
-        x_o=problem.x_o,
-        parameter_names=problem.parameter_names,
-        rounds=state.records,
-        accepted=state.accepted,
-        seed=plan.seed,
-        config=plan.config,
-    )
+    return posterior

@@ -12,6 +12,7 @@ import abi
 from abi.generators.support import Support
 from abi.report.fit_page import prepare
 from abi.report.sources import FitRecord
+from abi.verdict.judge import untold
 from simulators import GaussianLinear, sample_joint
 from validation import Report, validate
 from validation.page import render
@@ -76,6 +77,7 @@ def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
         accepted=draws,
         seed=0,
         config=abi.ABIConfig(),
+        verdict=untold("nothing was checked"),
     )
     ends = torch.full((dim,), torch.inf)
     return FitRecord(

@@ -42,6 +42,8 @@ FIXED = (
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
+OWN_ENCODER = "your module"
+"""What a module of the user's is called."""
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
 

@@ -1,11 +1,13 @@
 """The one format of files: safetensors with a JSON header, versioned, whole or not there at all.
 
 Nothing is unpickled. A file is written beside its place and renamed into it, so that a reader finds
-the old one or the new one, never half of one.
+the old one or the new one, never half of one. A digest of names, values and header tells a file
+that was damaged later.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,22 @@ from torch import Tensor
 
 from simulators.files.disk import whole_file
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
+"""Since 7 a file carries a digest of what it holds, and a posterior its encoders and verdict."""
+
+
+_DIGESTED = 7  # the first version with a digest
 
 
 def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write tensors and plain values to one file, whole or not at all."""
     from safetensors.torch import save
 
-    text = json.dumps({"format": kind, "version": FORMAT_VERSION, **header})
     # Copies, for the format refuses weights that are shared.
     copies = {name: t.detach().clone().contiguous() for name, t in tensors.items()}
-    data = save(copies, {"abi": text})
+    whole = {"format": kind, "version": FORMAT_VERSION, **header}
+    digest = _digest(copies, whole)
+    data = save(copies, {"abi": json.dumps(whole | {"digest": digest})})
     write_bytes(path, data)
 
 
@@ -41,7 +48,7 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     Raises:
         ValueError: if the file is missing, damaged, of another kind or from a newer version.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     if not path.is_file():
         raise ValueError(f"`path`: no file {path}.")
@@ -49,13 +56,34 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("abi", "{}"))
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"`path`: {path} is damaged or not a safetensors file: {error}") from error
+        digest = header.pop("digest", None)
+        broken = digest is not None and digest != _digest(tensors, header)
+    except Exception as error:  # a damaged file may fail anywhere in the library that reads it
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"`path`: {path} is damaged or not a safetensors file: {reason}"
+        ) from error
+    newer = header.get("version", 0) > FORMAT_VERSION
+    if broken or (digest is None and not newer and header.get("version", 0) >= _DIGESTED):
+        raise ValueError(
+            f"`path`: {path} is damaged or not a safetensors file: its contents do not match its "
+            "digest. Take another copy of it."
+        )
     if header.get("format") != kind:
         raise ValueError(f"`path`: {path} is not a file of kind {kind}.")
-    if header["version"] > FORMAT_VERSION:
+    if newer:
         raise ValueError(
             f"`path`: {path} has format version {header['version']}; this abi reads up to "
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
         )
     return tensors, header
+
+
+def _digest(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
+    """SHA-256 of all that a file says, whatever the order."""
+    sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        sha.update(tensor.numpy().tobytes())
+    return sha.hexdigest()

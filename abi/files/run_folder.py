@@ -77,6 +77,8 @@ class RunFolder:
             "num_simulations": plan.num_simulations,
             "num_rounds": plan.num_rounds,
             "seed": plan.seed,
+            "check_fraction": plan.check_fraction,
+            "stop_when": plan.stop_when,
             "config": plan.config.to_dict(),
             "parameter_names": problem.parameter_names,
             "origin": origin,
@@ -106,7 +108,14 @@ class RunFolder:
         """The plan, the observation, the parameter names, and where prior and simulator are."""
         tensors, header = read_parts(self.path / _REQUEST, "abi-request")
         config = ABIConfig.from_dict(header["config"])
-        plan = Plan(header["num_simulations"], header["num_rounds"], header["seed"], config)
+        plan = Plan(
+            header["num_simulations"],
+            header["num_rounds"],
+            header["seed"],
+            config,
+            header.get("check_fraction", 0.0),  # new in version 7, as is the next
+            header.get("stop_when"),
+        )
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
 
     def check_given(self, given: Given) -> None:
@@ -161,7 +170,8 @@ class RunFolder:
             for number in range(1, finished + 1)
         ]
         regions = tuple(region for state in states for region in state.regions)
-        return replace(states[-1], regions=regions)
+        final = states[-1].final or finished >= plan.num_rounds
+        return replace(states[-1], regions=regions, final=final)
 
     def write_json(self, name: str, values: dict[str, Any]) -> Path:
         """Write a summary people and programs read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,25 +12,22 @@ from torch import Tensor, nn
 from simulators.random import isolated_rng
 
 from ..config import ABIConfig
-from ..encoders.choice import build_encoder
+from ..encoders.choice import OWN_ENCODER, build_encoder
 from ..encoders.layout import Layout
 from ..generators.base import GenerativeModel, GeneratorState
 from ..generators.flow import restore_flow
 from ..generators.mixture import restore_mixture
 from ..generators.pushforward import restore_push_forward
-from ..quantiles.kernel import OWN_ENCODER, FixedKernel, LearnedKernel
+from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel
 from ..quantiles.network import QuantileNetwork
+from ..rounds.checks import CheckPairs, region_model
+from ..rounds.reach import Reach
 from ..rounds.record import RoundRecord, RoundState
 from ..rounds.regions import Region
+from ..verdict.judge import untold
+from ..verdict.record import Verdict
 from .parts import read_parts, write_parts
 from .versions import versions
-
-_RESTORE: dict[str, Callable[[GeneratorState], GenerativeModel]] = {
-    "flow": restore_flow,
-    "mixture": restore_mixture,
-    "potnet": restore_push_forward,
-    "wgan": restore_push_forward,
-}
 
 
 def write_posterior(
@@ -44,37 +40,92 @@ def write_posterior(
     accepted: Tensor,
     seed: int,
     config: ABIConfig,
+    verdict: Verdict,
+    kernel: Kernel | None,
+    reach: Reach | None,
+    pairs: CheckPairs | None,
 ) -> None:
     """Write the fields of an :class:`~abi.ABIPosterior` to ``path``."""
     state = model.state()
     tensors = _prefix("model", state.tensors) | {"x_o": x_o, "accepted": accepted}
-    header = {
+    header: dict[str, Any] = {
         "model": {"kind": state.kind, "values": state.values},
         "parameter_names": parameter_names,
         "rounds": [record.to_dict() for record in rounds],
         "seed": seed,
         "config": config.to_dict(),
         "versions": versions(),
+        "verdict": verdict.to_dict(),
+        "kernel": None,
+        "regions": [],
+        "pairs": None,
     }
+    if isinstance(kernel, LearnedKernel):
+        tensors |= _kernel_tensors(kernel)
+        header["kernel"] = _kernel_values(kernel)
+    if reach is not None:
+        tensors["simulated"] = reach.simulated
+        for number, region in enumerate(reach.regions):
+            part, values = _region_parts(region, f"regions.{number}")
+            tensors |= part
+            header["regions"].append(values)
+    if pairs is not None:
+        own = pairs.regions[-1]
+        tensors |= {"pairs.theta": pairs.theta, "pairs.x": pairs.x}
+        tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
+        header["pairs"] = {
+            "num_calls": pairs.num_calls,
+            "failures": pairs.failures,
+            "log_threshold": own.log_threshold,
+        }
     write_parts(path, "abi-posterior", tensors, header)
 
 
-def read_posterior(path: Path) -> dict[str, Any]:
+def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
     """The fields that :func:`write_posterior` wrote, by their names.
+
+    Args:
+        path: the file.
+        own: the user's encoder, where the fit had one.
 
     Raises:
         ValueError: if the file is not a posterior of this format, or is from a newer version.
     """
     tensors, header = read_parts(path, "abi-posterior")
-    return {
-        "model": _restore_model(tensors, header["model"]),
-        "x_o": tensors["x_o"],
+    model = _restore_model(tensors, header["model"], own)
+    config, x_o = ABIConfig.from_dict(header["config"]), tensors["x_o"]
+    fields = {
+        "model": model,
+        "x_o": x_o,
         "parameter_names": tuple(header["parameter_names"]),
         "rounds": tuple(RoundRecord.from_dict(record) for record in header["rounds"]),
         "accepted": tensors["accepted"],
         "seed": header["seed"],
-        "config": ABIConfig.from_dict(header["config"]),
+        "config": config,
     }
+    if "verdict" not in header:  # before version 7
+        return fields | {"verdict": untold(_EARLIER, fields["rounds"][-1].x_o_p_value)}
+    fields["verdict"] = Verdict.from_dict(header["verdict"])
+    if (about := header["kernel"]) is None or (about["encoder"] == OWN_ENCODER and own is None):
+        return fields
+    fields["kernel"] = _restore_kernel(tensors, header, x_o, config, own)
+    if "simulated" in tensors:
+        regions = tuple(
+            _restored_region(tensors, f"regions.{number}", values)
+            for number, values in enumerate(header["regions"])
+        )
+        fields["reach"] = Reach(regions, tensors["simulated"])
+        if (about := header["pairs"]) is not None:
+            box = tensors["pairs.lower"], tensors["pairs.upper"]
+            region = Region(region_model(model), about["log_threshold"], *box)
+            fields["pairs"] = CheckPairs(
+                tensors["pairs.theta"], tensors["pairs.x"], (*regions, region),
+                about["num_calls"], about["failures"],
+            )  # fmt: skip
+    return fields
+
+
+_EARLIER = "the file is of an earlier version, which kept no check pairs; fit again"
 
 
 def save_state(state: RoundState, path: Path) -> None:
@@ -88,18 +139,15 @@ def save_state(state: RoundState, path: Path) -> None:
         "records": [record.to_dict() for record in state.records],
         "kernel": None,
         "log_threshold": None,
+        "final": state.final,
     }
     if state.regions:
         region = state.regions[-1]
         header["log_threshold"] = region.log_threshold
         tensors |= {"region.lower": region.lower, "region.upper": region.upper}
     if isinstance(state.kernel, LearnedKernel):
-        tensors |= _prefix("network", dict(state.kernel.network.state_dict()))
-        header["kernel"] = {
-            "encoder": state.kernel.encoder,
-            "rivals": list(state.kernel.rivals),
-            **asdict(state.kernel.layout),
-        }
+        tensors |= _kernel_tensors(state.kernel)
+        header["kernel"] = _kernel_values(state.kernel)
     write_parts(path, "abi-round", tensors, header)
 
 
@@ -111,7 +159,7 @@ def load_state(
     A fixed distance is a function and an encoder of the user's is code: both are given again.
     """
     tensors, header = read_parts(path, "abi-round")
-    model = _restore_model(tensors, header["model"])
+    model = _restore_model(tensors, header["model"], own)
     return RoundState(
         kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
@@ -121,7 +169,31 @@ def load_state(
         accepted=tensors["accepted"],
         records=tuple(RoundRecord.from_dict(record) for record in header["records"]),
         regions=_restore_region(tensors, header, model),
+        final=header.get("final", False),  # new in version 7
     )
+
+
+def _kernel_tensors(kernel: LearnedKernel) -> dict[str, Tensor]:
+    return _prefix("network", dict(kernel.network.state_dict()))
+
+
+def _kernel_values(kernel: LearnedKernel) -> dict[str, Any]:
+    return {"encoder": kernel.encoder, "rivals": list(kernel.rivals), **asdict(kernel.layout)}
+
+
+def _region_parts(region: Region, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """A region of an earlier round: its model's density inside its box."""
+    state = region.model.state()
+    tensors = _prefix(name, state.tensors)
+    tensors |= {f"{name}.box_lower": region.lower, f"{name}.box_upper": region.upper}
+    values = {"kind": state.kind, "values": state.values, "log_threshold": region.log_threshold}
+    return tensors, values
+
+
+def _restored_region(tensors: dict[str, Tensor], name: str, values: dict[str, Any]) -> Region:
+    parts = _unprefix(name, tensors)
+    box = parts.pop("box_lower"), parts.pop("box_upper")
+    return Region(_restored(parts, values, None), values["log_threshold"], *box)
 
 
 def _restore_region(
@@ -161,9 +233,23 @@ def _restore_kernel(
     )
 
 
-def _restore_model(tensors: dict[str, Tensor], header: dict[str, Any]) -> GenerativeModel:
-    parts = _unprefix("model", tensors)
-    return _RESTORE[header["kind"]](GeneratorState(header["kind"], parts, header["values"]))
+def _restore_model(
+    tensors: dict[str, Tensor], header: dict[str, Any], own: nn.Module | None
+) -> GenerativeModel:
+    return _restored(_unprefix("model", tensors), header, own)
+
+
+def _restored(
+    parts: dict[str, Tensor], header: dict[str, Any], own: nn.Module | None
+) -> GenerativeModel:
+    state = GeneratorState(header["kind"], parts, header["values"])
+    match state.kind:
+        case "flow":
+            return restore_flow(state, own)
+        case "mixture":
+            return restore_mixture(state)
+        case _:
+            return restore_push_forward(state)
 
 
 def _restore_network(

@@ -13,7 +13,7 @@ zuko's implementation.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from simulators.arguments import count, layers, settle
 from simulators.random import isolated_rng, torch_generator
 
+from ..encoders.fitted import FittedEncoders
 from ..training.torch_settings import unvalidated
 from .base import GeneratorState
 from .support import Support
@@ -56,6 +57,8 @@ class FlowModel:
     """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k).
 
     ``held`` are theta held out from the training of each flow. They are not kept in files.
+    ``encoders`` are what conditional flows see x through: with them they answer at any x
+    (:mod:`.conditional`).
     """
 
     flows: nn.ModuleList
@@ -65,6 +68,7 @@ class FlowModel:
     context: Tensor | None
     settings: FlowSettings
     held: tuple[HeldOut, ...] = ()
+    encoders: FittedEncoders | None = None
 
     @torch.no_grad()
     @unvalidated()
@@ -124,6 +128,12 @@ class FlowModel:
         pairs = zip(self.flows, self.held, strict=True)
         return torch.cat([self._drops(flow, held) for flow, held in pairs])
 
+    def first(self, count: int) -> FlowModel:
+        """At most so many of the flows, for where fewer will do: densities of regions."""
+        context = None if self.context is None else self.context[:count]
+        flows = nn.ModuleList(list(self.flows)[:count])
+        return replace(self, flows=flows, context=context, held=self.held[:count], encoders=None)
+
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""
         tensors = {f"flows.{name}": value for name, value in self.flows.state_dict().items()}
@@ -131,7 +141,11 @@ class FlowModel:
         tensors |= {"lower": self.support.lower, "upper": self.support.upper}
         if self.context is not None:
             tensors["context"] = self.context
-        values = asdict(self.settings) | {"num_flows": len(self.flows)}
+        values: dict[str, Any] = asdict(self.settings) | {"num_flows": len(self.flows)}
+        if self.encoders is not None:
+            held = self.encoders.tensors().items()
+            tensors |= {f"encoders.{name}": value for name, value in held}
+            values["encoders"] = self.encoders.values()
         return GeneratorState("flow", tensors, values)
 
     def _drops(self, flow: nn.Module, held: HeldOut) -> Tensor:
@@ -168,10 +182,10 @@ def random_shares(num_samples: int, num_parts: int) -> list[int]:
     return [share + int(place < rest) for place in torch.randperm(num_parts)]
 
 
-def restore_flow(state: GeneratorState) -> FlowModel:
-    """The model behind a state."""
+def restore_flow(state: GeneratorState, encoder: nn.Module | None = None) -> FlowModel:
+    """The model behind a state; ``encoder`` is the user's module, where its fit had one."""
     values: dict[str, Any] = dict(state.values)
-    num_flows = values.pop("num_flows")
+    num_flows, about = values.pop("num_flows"), values.pop("encoders", None)  # new in version 7
     settings = FlowSettings(**values)
     tensors = state.tensors
     context = tensors.get("context")
@@ -185,7 +199,11 @@ def restore_flow(state: GeneratorState) -> FlowModel:
     flows.load_state_dict(weights)
     flows.eval()
     support = Support(tensors["lower"], tensors["upper"])
-    return FlowModel(flows, support, tensors["center"], tensors["scale"], context, settings)
+    kept = {name[9:]: value for name, value in tensors.items() if name.startswith("encoders.")}
+    encoders = None if about is None else FittedEncoders.restore(kept, about, encoder)
+    return FlowModel(
+        flows, support, tensors["center"], tensors["scale"], context, settings, (), encoders
+    )
 
 
 @unvalidated()  # zuko's import switches checks off for good

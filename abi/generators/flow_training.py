@@ -18,7 +18,9 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, torch_generator
 
-from ..encoders.choice import features_of, prepared
+from ..encoders.choice import OWN_ENCODER, features_of, prepared
+from ..encoders.fitted import FittedEncoders
+from ..encoders.layout import PLAIN, Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .base import Progress, units
 from .flow import FlowModel, FlowSettings, HeldOut, build_flow
@@ -30,11 +32,16 @@ _HELD = 500  # rows held out that are looked at
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read."""
+    """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read.
+
+    ``name`` and ``layout`` say how the encoder is built, for files.
+    """
 
     encoder: nn.Module
     x: Tensor
     x_o: Tensor
+    name: str = OWN_ENCODER
+    layout: Layout = PLAIN
 
 
 def fit_flow(
@@ -79,7 +86,11 @@ def fit_flow(
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
     held = tuple(fit.held for fit in fits)
-    model = FlowModel(flows, support, center, scale, context, settings, held)
+    encoders = None
+    if given is not None:
+        modules = [fit.encoder for fit in fits]
+        encoders = FittedEncoders.of(modules, given.name, given.layout, given.x.shape[1])
+    model = FlowModel(flows, support, center, scale, context, settings, held, encoders)
     best = min((fit.log for fit in fits), key=lambda log: log.validation_loss)
     check_trained(best, "the flow")
     return model, best
@@ -123,6 +134,7 @@ class _Fitted:
     """One flow, what it sees of x_o (nothing without a context), and what its training did."""
 
     flow: nn.Module
+    encoder: nn.Module
     context: Tensor
     log: TrainingLog
     held: HeldOut
@@ -158,7 +170,8 @@ def _fit_one(
 ) -> _Fitted:
     from .splines import quickened
 
-    encoder: nn.Module = nn.Identity()
+    whole: nn.Module = nn.Identity()
+    encoder = whole
     inputs: tuple[Tensor, ...] = ()
     width = 0
     if given is not None:
@@ -180,4 +193,4 @@ def _fit_one(
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
     held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
-    return _Fitted(flow, at, log, HeldOut(standard[held], seen, child_seed(seed, 2)))
+    return _Fitted(flow, whole.eval(), at, log, HeldOut(standard[held], seen, child_seed(seed, 2)))

@@ -16,7 +16,14 @@ from torch import Tensor, nn
 from simulators.random import child_seed, isolated_rng, torch_generator
 
 from ..config import ABIConfig
-from ..encoders.choice import LEARNED, build_encoder, candidates, learned_for, prepared
+from ..encoders.choice import (
+    LEARNED,
+    OWN_ENCODER,
+    build_encoder,
+    candidates,
+    learned_for,
+    prepared,
+)
 from ..encoders.layout import PLAIN, Layout
 from ..generators.base import Progress
 from ..training.loop import TrainingLog, check_trained, train
@@ -78,7 +85,6 @@ class FixedKernel:
 
 
 Kernel = LearnedKernel | FixedKernel
-OWN_ENCODER = "your module"
 _HEAD_START = 0.97  # of a held-out loss
 
 

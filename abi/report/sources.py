@@ -17,7 +17,7 @@ from ..files.origin import from_origin
 from ..files.parts import read_parts
 from ..files.run_folder import RunFolder
 from ..generators.support import Support
-from ..posterior import ABIPosterior, load
+from ..posterior import ABIPosterior, load, posterior_after
 from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Plan
 
@@ -117,15 +117,7 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    posterior = ABIPosterior(
-        model=state.model,
-        x_o=x_o,
-        parameter_names=names,
-        rounds=state.records,
-        accepted=state.accepted,
-        seed=plan.seed,
-        config=plan.config,
-    )
+    posterior = posterior_after(state, x_o, names, plan)
     return posterior, plan, origin
 
 

@@ -61,7 +61,7 @@ def fit_answer(
         training=config.generator_training,
         seed=seed,
         num_flows=config.num_flows,
-        given=Conditioning(kernel.network.encoder, x, problem.x_o),
+        given=Conditioning(kernel.network.encoder, x, problem.x_o, kernel.encoder, kernel.layout),
         on_epoch=on_epoch,
     )
     return theta, flow, log

@@ -27,6 +27,7 @@ class SimulatorCalls:
         engine: where it runs.
         slow_dir: where slow simulations are kept; None keeps nothing.
         seed: of the round.
+        most_failures: share of failures that is borne; None for what no sound simulator reaches.
         pace: seconds a simulation, of each call so far.
     """
 
@@ -34,6 +35,7 @@ class SimulatorCalls:
     engine: Engine
     slow_dir: Path | None
     seed: int
+    most_failures: float | None = None
     pace: list[float] = field(default_factory=list)
 
     def __call__(self, theta: Tensor, key: int) -> Simulations:
@@ -41,6 +43,7 @@ class SimulatorCalls:
         # Few rows may all fail by chance; many that do mean a broken simulator.
         chance = 4.0 * (_MAX_FAILURES * (1.0 - _MAX_FAILURES) / len(theta)) ** 0.5
         limit = 1.0 if len(theta) < _ENOUGH_TO_JUDGE else min(_MAX_FAILURES + chance, _ALMOST_ALL)
+        limit = limit if self.most_failures is None else self.most_failures
         started = time.perf_counter()
         seed = child_seed(self.seed, 1, key)
         runs = simulate(

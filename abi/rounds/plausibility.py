@@ -6,8 +6,9 @@
 Rows and x_o are treated alike, so that p is valid, P(p <= a) <= a, where they come from one law: in
 the first round, if x_o comes from prior and simulator. Later rounds draw theta from a region around
 the posterior: an x_o of the model lies among their data, and p is valid but for what the region
-leaves out. A small p says that no theta of the region gives such data: the model is wrong, or the
-units of x_o are, and the posterior is an extrapolation.
+leaves out. A small p says that such data are rare there: one x_o in a hundred of a right model has
+a p of .01. It cannot tell a rare x_o of a right model, whose posterior may be right, from a wrong
+model, or wrong units of x_o.
 
 Distances are between the x as they are and, where the network saw them through another of the fixed
 encoders, between its features, for data may be strange in what the network reads of them alone; of
@@ -56,15 +57,36 @@ def implausible(p_value: float | None) -> str | None:
     if p_value is None or p_value > _IMPLAUSIBLE:
         return None
     return (
-        f"`x_o` lies outside the last round's simulations (p = {p_value:.2g}): no theta near the "
-        "posterior gives such data, and the answer is an extrapolation. Check the units and the "
-        "order of x_o's values, the prior and the simulator."
+        f"`x_o` is unusual among the last round's simulations (p = {p_value:.2g}): of a right "
+        f"model that happens to {_in_words(p_value)}. Where it is not chance, the model is wrong, "
+        "or the units or the order of x_o's values are, and the answer an extrapolation."
     )
+
+
+def _in_words(p_value: float) -> str:
+    """How rare.
+
+    >>> _in_words(0.003)
+    'one x_o in 333'
+    """
+    return f"one x_o in {round(1.0 / p_value):,}"
 
 
 def _p_value(features: Tensor) -> float:
     """Of the last row of features (n + 1, k) among all."""
-    gaps = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
-    gaps.fill_diagonal_(torch.inf)
-    scores = gaps.kthvalue(min(_NEIGHBOURS, len(features) - 1), dim=1).values
+    scores = neighbour_distances(features)
     return float((scores >= scores[-1]).double().mean())
+
+
+def neighbour_distances(known: Tensor, features: Tensor | None = None) -> Tensor:
+    """Distance of features (m, k) to their k-th nearest of the known ones (n, k), (m,).
+
+    Omitted: that of the known ones to their k-th nearest neighbour among the others, (n,).
+    """
+    own = features is None
+    gaps = torch.cdist(
+        known if features is None else features, known, compute_mode="donot_use_mm_for_euclid_dist"
+    )
+    if own:
+        gaps.fill_diagonal_(torch.inf)
+    return gaps.kthvalue(min(_NEIGHBOURS, len(known) - own), dim=1).values

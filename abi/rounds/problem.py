@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior
-from simulators.arguments import count, settle
+from simulators.arguments import count, number, settle
 from simulators.base import as_observation, as_sampler, check_names
 from simulators.custom import CustomTask, as_seeded
 from simulators.random import as_count, isolated_rng
@@ -20,6 +20,11 @@ from ..config import WITHOUT_DENSITY, ABIConfig
 from ..encoders.layout import Layout
 from ..generators.support import Support, has_density
 
+StopWhen = Literal["passes"] | float | None
+"""When a fit may end early: as an answer passes, or no mean is off by more than so many sds."""
+
+CHECK_FRACTION = 0.07
+"""Of the calls of a fit, those that check its answer."""
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
 
@@ -47,17 +52,29 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much work a fit may do, and from which seed."""
+    """How much work a fit may do, and from which seed.
+
+    ``check_fraction`` of the calls are kept for pairs that judge the answer; no training sees
+    them. ``stop_when`` an answer is good enough, the rounds end.
+    """
 
     num_simulations: int
     num_rounds: int
     seed: int
     config: ABIConfig
+    check_fraction: float = 0.0
+    stop_when: StopWhen = None
 
     def __post_init__(self) -> None:
-        settle(self, num_simulations=count(), num_rounds=count(), seed=count(0))
-        retries = self.config.max_retries if self.config.proposal == "generator" else 1
-        least = max(_LEAST_CALLS, retries) * self.num_rounds
+        settle(
+            self,
+            num_simulations=count(),
+            num_rounds=count(),
+            seed=count(0),
+            check_fraction=number("in [0, 1/2]", lambda value: 0.0 <= value <= 0.5),
+            stop_when=_stop_when,
+        )
+        least, retries = self._least, self._retries
         if self.num_simulations < least:
             tried = f" with max_retries={retries}" if retries > _LEAST_CALLS else ""
             raise ValueError(
@@ -71,8 +88,23 @@ class Plan:
                 f"got {len(tolerances)}."
             )
 
+    @property
+    def _retries(self) -> int:
+        return self.config.max_retries if self.config.proposal == "generator" else 1
+
+    @property
+    def _least(self) -> int:
+        """Calls that the rounds cannot do without."""
+        return max(_LEAST_CALLS, self._retries) * self.num_rounds
+
+    @property
+    def num_check(self) -> int:
+        """Simulator calls kept for the check of the answer."""
+        wanted = int(self.check_fraction * self.num_simulations)
+        return min(wanted, self.num_simulations - self._least)
+
     def calls(self, number: int, first: int = 1) -> int:
-        """Simulator calls a round may make: growing shares that use the whole budget.
+        """Simulator calls a round may make: growing shares of what is not kept for the check.
 
         Args:
             number: the round, first, ..., num_rounds.
@@ -80,15 +112,28 @@ class Plan:
         """
         weights = [self.config.growth**k for k in range(self.num_rounds + 1 - first)]
         done = number - first
-        ends = [
-            int(self.num_simulations * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)
-        ]
+        budget = self.num_simulations - self.num_check
+        ends = [int(budget * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)]
         return ends[1] - ends[0]
+
+
+def _stop_when(value: Any, name: str) -> StopWhen:
+    if value is None or value == "passes":
+        return value  # type: ignore[no-any-return]
+    rule = '"passes", a largest bias in posterior sds such as 0.2, or None'
+    checked: float = number(rule, lambda bias: bias > 0.0)(value, name)
+    return checked
 
 
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
     return 4 if as_count(num_simulations, "num_simulations", 1) >= 2_000 else 2
+
+
+def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:
+    """Whether the answer is flows of theta given x whose pairs have the prior's theta given x."""
+    from_prior = config.proposal == "truncated" or num_rounds == 1
+    return config.adjustment == "conditional" and from_prior
 
 
 def check_generator(plan: Plan) -> None:

@@ -11,8 +11,9 @@ from .record import RoundRecord
 _PHASES = {
     "proposing": 0.1,
     "simulating": 0.1,
+    "judging the round before": 0.05,
     "training the quantile network": 0.2,
-    "fitting the generator": 0.5,
+    "fitting the generator": 0.45,
     "finding the region": 0.1,
 }
 
@@ -47,7 +48,13 @@ class FitProgress:
         self._calls = sum(record.simulator_calls for record in records)
 
     def phase(self, name: str) -> Callable[[float], None]:
-        """A function that is told the share of this phase that is done."""
+        """A function that is told the share of this phase that is done.
+
+        What comes after the last round, its check, has no share of one.
+        """
+        if name not in _PHASES:
+            self._show(name, 0.0, self._calls)
+            return lambda share: None
         names = list(_PHASES)
         before = sum(_PHASES[earlier] for earlier in names[: names.index(name)])
 

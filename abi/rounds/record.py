@@ -10,6 +10,7 @@ from torch import Tensor
 from ..generators.base import GenerativeModel
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
+from ..verdict.record import Check, Distance
 from .regions import Region
 
 
@@ -32,6 +33,9 @@ class RoundRecord:
         seconds: wall-clock time.
         x_o_p_value: of the hypothesis that x_o comes from where the pairs' x come from
             (:mod:`abi.rounds.plausibility`); None in fits of an earlier version.
+        before: the answer of the round before, judged by this round's fresh pairs; None where
+            there is none, or it answers at x_o alone.
+        moved: from that answer to this round's, at x_o.
     """
 
     round: int
@@ -47,6 +51,8 @@ class RoundRecord:
     generator: TrainingLog | None
     seconds: float
     x_o_p_value: float | None = None
+    before: Check | None = None
+    moved: Distance | None = None
 
     @property
     def losses(self) -> dict[str, float]:
@@ -70,7 +76,12 @@ class RoundRecord:
             name: None if values[name] is None else TrainingLog(**values[name])
             for name in ("network", "generator")
         }
-        return cls(**{**values, **logs})
+        judged: dict[str, Any] = {}
+        if values.get("before") is not None:
+            judged["before"] = Check.from_dict(values["before"])
+        if values.get("moved") is not None:
+            judged["moved"] = Distance(**values["moved"])
+        return cls(**{**values, **logs, **judged})
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +97,7 @@ class RoundState:
         accepted: theta the model was fitted to, (k, d), moved to x_o after the last round.
         records: one a round so far.
         regions: where the posterior lies, one a round so far where proposals are truncated.
+        final: whether the model is the answer: the plan is done, or the answer good enough.
     """
 
     kernel: Kernel
@@ -96,3 +108,4 @@ class RoundState:
     accepted: Tensor
     records: tuple[RoundRecord, ...]
     regions: tuple[Region, ...] = ()
+    final: bool = False

@@ -26,7 +26,7 @@ theta and for a prior without a density are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeGuard
 
@@ -37,6 +37,7 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
 
 from ..generators.base import GenerativeModel, WideModel
+from ..generators.flow import FlowModel
 from ..generators.support import prior_log_prob
 
 OUTSIDE = 1e-4  # alpha
@@ -45,7 +46,7 @@ _DRAWS = 20_000  # of q, that place its threshold and its box
 _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
 _CHUNK = 200_000  # draws of the prior looked at together
 _PER_DRAW = 500  # draws of the prior that one theta inside may cost
-_STRETCHES = (1.3, 1.6, 2.0, 2.5)  # of q's base, the one with the largest sample is taken
+STRETCHES = (1.3, 1.6, 2.0, 2.5)  # of q's base, the one with the largest sample is taken
 _TRIALS, _POOL = 2_000, 20  # candidates to choose the stretch by; candidates a draw
 
 
@@ -66,6 +67,14 @@ class Region:
         return inside
 
 
+def narrowed(region: Region) -> Region:
+    """The region with no more of its model than membership needs: without encoders."""
+    model = region.model
+    if isinstance(model, FlowModel):
+        return replace(region, model=replace(model, encoders=None, held=()))
+    return region
+
+
 def inside_all(regions: tuple[Region, ...], theta: Tensor) -> Tensor:
     """Whether each row lies in every region, (n, d) -> (n,); the narrowest is asked first."""
     inside = torch.ones(len(theta), dtype=torch.bool)
@@ -76,7 +85,11 @@ def inside_all(regions: tuple[Region, ...], theta: Tensor) -> Tensor:
 
 
 def high_density_region(
-    model: GenerativeModel, prior: Prior, before: tuple[Region, ...], seed: int
+    model: GenerativeModel,
+    prior: Prior,
+    before: tuple[Region, ...],
+    seed: int,
+    outside: float | None = None,
 ) -> Region:
     """The region of a model, no narrower than the prior can fill.
 
@@ -88,14 +101,18 @@ def high_density_region(
         prior: what the region is filled from.
         before: the regions so far, which the theta must lie in too.
         seed: of the draws that place the threshold.
+        outside: share of q's draws beyond the edge, whatever theta held out say; as above when
+            omitted.
     """
     draws = model.sample(_DRAWS, child_seed(seed, 0))
     log_density = model.log_prob(draws)
-    drops = model.drops() if isinstance(model, WideModel) else None
-    log_threshold = _threshold(log_density, drops)
+    if outside is None:
+        log_threshold = _threshold(log_density, model.drops() if is_wide(model) else None)
+    else:
+        log_threshold = float(log_density.quantile(outside))
     draws = draws[log_density >= log_threshold]
     lower, upper = draws.amin(dim=0), draws.amax(dim=0)
-    if not _can_resample(model, prior):
+    if not can_resample(model, prior):
         theta, tried = _rejection(prior, before, _CHUNK // 10, child_seed(seed, 1))
         fillable = tried / (_PER_DRAW * len(theta))  # the share of these that must stay inside
         log_q = model.log_prob(theta)
@@ -125,7 +142,7 @@ def sample_inside(prior: Prior, regions: tuple[Region, ...], num_samples: int, s
     if not regions:
         return sample_prior(prior, num_samples, seed)
     last = regions[-1].model
-    q = last if _can_resample(last, prior) else None
+    q = last if can_resample(last, prior) else None
     hopeless = q is not None
     theta, _ = _rejection(prior, regions, num_samples, child_seed(seed, 0), hopeless=hopeless)
     if len(theta) < num_samples and q is not None:
@@ -133,9 +150,14 @@ def sample_inside(prior: Prior, regions: tuple[Region, ...], num_samples: int, s
     return theta[:num_samples]
 
 
-def _can_resample(model: GenerativeModel, prior: Prior) -> TypeGuard[WideModel]:
+def can_resample(model: GenerativeModel, prior: Prior) -> TypeGuard[WideModel]:
     """Whether the weights p / q of spread-out draws of q are known."""
-    return hasattr(prior, "log_prob") and isinstance(model, WideModel)
+    return hasattr(prior, "log_prob") and is_wide(model)
+
+
+def is_wide(model: GenerativeModel) -> TypeGuard[WideModel]:
+    """Whether draws of a model can be spread out."""
+    return isinstance(model, WideModel)
 
 
 def _rejection(
@@ -173,10 +195,10 @@ def _resampled(
     (Efraimidis & Spirakis 2006): no theta comes twice, and where the weights are very uneven the
     sample is nearer to q than to the prior, in the middle of T where q is large.
     """
-    candidates = partial(_candidates, prior, q, regions[-1])
+    candidates = partial(weighted_draws, prior, q, regions[-1])
     trials = [
         (_effective(candidates(_TRIALS, stretch, child_seed(seed, 0))[1]), stretch)
-        for stretch in _STRETCHES
+        for stretch in STRETCHES
     ]
     stretch = max(trials)[1]
     theta, log_weights = candidates(_POOL * num_samples, stretch, child_seed(seed, 1))
@@ -188,7 +210,7 @@ def _resampled(
     return theta[chosen[inside_all(regions[:-1], theta[chosen])]]
 
 
-def _candidates(
+def weighted_draws(
     prior: Prior, q: WideModel, region: Region, count: int, stretch: float, seed: int
 ) -> tuple[Tensor, Tensor]:
     """Stretched draws of q, and log p(theta) 1_T(theta) / q(theta)."""

@@ -18,8 +18,10 @@ from ..config import ABIConfig
 from ..encoders.choice import FIXED
 from ..generators.support import allowed
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
+from ..verdict.record import Check
 from .answer import Pairs, fit_answer, fit_generator
 from .calls import SimulatorCalls
+from .judging import is_enough, judge_before, moved_between
 from .plausibility import plausibility
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
@@ -66,6 +68,7 @@ class Round:
         number = 1 if before is None else len(before.records) + 1
         seed = child_seed(self.plan.seed, number)
         sampled = self._sample(before, seed)
+        judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
         kernel, network_log = self._train(before, theta, x, seed)
         scores = kernel(x)
@@ -78,7 +81,7 @@ class Round:
             )
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
-        last = number == self.plan.num_rounds
+        last = number == self.plan.num_rounds or is_enough(judged, self.plan.stop_when)
         settings = self.problem, self._config(kernel, last), child_seed(seed, 3), on_epoch
         if last or self._truncates:
             accepted, model, generator_log = fit_answer(kernel, pairs, *settings)
@@ -105,10 +108,19 @@ class Round:
             generator=generator_log,
             seconds=time.perf_counter() - started,
             x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
+            before=judged,
+            moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)
-        return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions)
+        return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
+
+    def _judge(self, before: RoundState | None, sampled: Sampled, seed: int) -> Check | None:
+        """What this round's fresh pairs say of the answer before, which has not seen them."""
+        if before is None or not self._truncates:
+            return None
+        self.shown.phase("judging the round before")
+        return judge_before(before, sampled, self.problem, seed)
 
     @property
     def _truncates(self) -> bool:

@@ -48,15 +48,21 @@ def test_a_shape_that_is_none_is_refused(posterior: abi.ABIPosterior, shape: obj
         posterior.sample((5,), seed=None)  # type: ignore[arg-type]
 
 
-def test_another_observation_is_refused(posterior: abi.ABIPosterior) -> None:
+def test_an_observation_out_of_reach_is_refused(posterior: abi.ABIPosterior) -> None:
     for call in (
         lambda x: posterior.sample((1,), x=x),
         lambda x: posterior.log_prob(X_O[None, :2], x=x),
+        lambda x: posterior.sample_batched((1,), x),
     ):
-        with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
-            call(X_O + 1.0)
-        with pytest.raises(ValueError, match="`x` must be the observation of the fit"):
+        with pytest.raises(ValueError, match="the fit around x_o does not reach it"):
+            call(X_O + 30.0)
+        with pytest.raises(ValueError, match="`x` must hold 6 values an observation"):
             call(X_O[:3])
+        with pytest.raises(ValueError, match="`x` must be finite; 1 of 1 rows hold NaN"):
+            call(X_O * torch.nan)
+    far = torch.stack([X_O, X_O + 30.0, X_O])
+    with pytest.raises(ValueError, match=r"`x` row 1 \(1 of 3 rows\)"):
+        posterior.sample_batched((4,), far)
 
 
 def test_the_density_is_that_of_the_draws(posterior: abi.ABIPosterior) -> None:

@@ -40,12 +40,13 @@ def as_posterior(
     sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``
     sbi ensemble                                 so each component, mixed by its weights
     sbi conditional density estimator            ``sample((K,), x)``
+    ``sample_batched((K,), x)``, as ABI's        as it is, where the fit reaches every x
     zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
     torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
     callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``, and
                                                  given a ``seed`` where it takes one
     ``sample(num_samples, x)``                   as it is
-    ``sample((K,), x=...)``, as ABI's posterior  one observation at a time
+    ``sample((K,), x=...)``                      one observation at a time
     tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
     list of ArviZ InferenceData or DataTree      pre-drawn, one fit an observation
     one ArviZ InferenceData or DataTree          pre-drawn, for its own ``observed_data`` alone
@@ -151,6 +152,16 @@ def _sampler(obj: Any, _asked: _Asked) -> BatchedPosterior:
     return BatchedPosterior(seeded(obj.sample), type(obj).__name__, getattr(obj, "log_prob", None))
 
 
+def _batched(obj: Any, _asked: _Asked) -> BatchedPosterior:
+    """``sample_batched((K,), x)`` and, where there is one, ``log_prob_batched(theta, x)``."""
+    sample = seeded(obj.sample_batched)
+    return BatchedPosterior(
+        lambda num, x: sample((num,), x),
+        type(obj).__name__,
+        getattr(obj, "log_prob_batched", None),
+    )
+
+
 def _sampler_of_one(obj: Any, _asked: _Asked) -> BatchedPosterior:
     """``sample((K,), x=...)``: one observation at a time."""
     sample = seeded(obj.sample)
@@ -227,6 +238,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, _Asked], Posterior]], 
     (lambda obj: comes_from(obj, "lampe") and hasattr(obj, "flow"), _lampe),
     (lambda obj: comes_from(obj, "zuko"), lambda obj, _: _flow(obj)),
     (lambda obj: _sample_arguments(obj)[:2] == ["num_samples", "x"], _sampler),
+    (lambda obj: hasattr(obj, "sample_batched"), _batched),
     (lambda obj: "x" in _sample_arguments(obj), _sampler_of_one),
     (callable, lambda obj, asked: _function(obj, asked.layout)),
 )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 from validation.page import Block, Code, Facts, Section, Text
 
 from ...config import ABIConfig
+from ...encoders.choice import OWN_ENCODER
 from ...posterior import ABIPosterior
-from ...quantiles.kernel import OWN_ENCODER
 from ...rounds.problem import default_rounds
 from ..sources import FitRecord
 

@@ -13,11 +13,18 @@ from fits import SMALL, X_O, quick_fit
 from torch import Tensor, nn
 
 import abi
-from abi.encoders.choice import FIXED, LEARNED, build_encoder, candidates, learned_for, prepared
+from abi.encoders.choice import (
+    FIXED,
+    LEARNED,
+    OWN_ENCODER,
+    build_encoder,
+    candidates,
+    learned_for,
+    prepared,
+)
 from abi.encoders.layout import Layout
 from abi.encoders.moments import moments
 from abi.files.parts import read_parts, write_parts
-from abi.quantiles.kernel import OWN_ENCODER
 from simulators.random import isolated_rng, torch_generator
 
 ORDERLESS = ("sorted", "moments", "moments+sorted", "deep_set")

@@ -1,0 +1,233 @@
+"""Pairs that check an answer, and q's draws beside them: what a verdict is made from.
+
+Theta are drawn from the prior cut to the middle of the answer itself, the region T that holds 99%
+of it, and simulated; no network ever sees them. There, near x_o, errors of an answer show that the
+wider regions of its rounds average away: a mean that was off by a whole sd showed as nothing among
+pairs from the rounds' regions, and as -.28 +- .11 sds among pairs from the answer's own. Given x,
+such a theta has the law
+
+    p(theta | x, T)  =  p(theta | x) cut to T,
+
+so q's draws are cut to T alike. An x of whose q less than one draw in four lies in T is left out:
+that depends on x alone, and changes the law of theta given x at none of the others.
+
+Theta come from the prior exactly, or the null would not be exact: draws of the prior that lie in T,
+or draws of a flow with its base stretched, accepted with probability proportional to
+p(theta) / q_wide(theta), whichever keeps more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from simulators import Prior, sample_prior
+from simulators.random import child_seed, torch_generator
+
+from ..generators.base import GenerativeModel
+from ..generators.conditional import ConditionalFlows
+from ..generators.flow import FlowModel
+from ..quantiles.kernel import LearnedKernel
+from ..verdict.candidates import Candidates
+from .calls import SimulatorCalls
+from .regions import (
+    STRETCHES,
+    Region,
+    can_resample,
+    high_density_region,
+    inside_all,
+    sample_inside,
+    weighted_draws,
+)
+
+NUM_DRAWS = 50
+"""K: draws of q beside each true theta."""
+_FLOWS = 2  # of a region
+_OUTSIDE = 0.01  # of the answer's draws
+_TRIES = 6  # times K draws at an x, of which K must lie inside
+_LEAST_INSIDE = 0.25  # of the first K
+_AT_X_O = 1_000
+_MEMBER_DRAWS = 500
+_PILOT, _LEAST_ACCEPTED = 2_000, 0.002
+
+
+@dataclass(frozen=True, eq=False)
+class CheckPairs:
+    """Pairs from the prior cut to the answer's region, which no training saw.
+
+    Attributes:
+        theta: (n, d).
+        x: (n, p).
+        regions: in all of which theta lies; the last is the answer's own.
+        num_calls: simulator calls made for them.
+        failures: calls that gave no usable result.
+    """
+
+    theta: Tensor
+    x: Tensor
+    regions: tuple[Region, ...]
+    num_calls: int
+    failures: int
+
+    def joined(self, other: CheckPairs) -> CheckPairs:
+        """These and others from the same regions."""
+        return replace(
+            self,
+            theta=torch.cat([self.theta, other.theta]),
+            x=torch.cat([self.x, other.x]) if len(self.x) and len(other.x) else (
+                self.x if len(self.x) else other.x
+            ),
+            num_calls=self.num_calls + other.num_calls,
+            failures=self.failures + other.failures,
+        )  # fmt: skip
+
+
+def check_regions(
+    model: GenerativeModel, prior: Prior, before: tuple[Region, ...], seed: int
+) -> tuple[Region, ...]:
+    """The middle of an answer; inside the rounds' regions, where it had to be made larger."""
+    region = high_density_region(region_model(model), prior, before, seed, _OUTSIDE)
+    return (region,) if can_resample(model, prior) else (*before, region)
+
+
+def region_model(model: GenerativeModel) -> GenerativeModel:
+    """What the density of an answer's region is read from: two flows at most, which cost less."""
+    return model.first(_FLOWS) if isinstance(model, FlowModel) else model
+
+
+def draw_checks(
+    prior: Prior, regions: tuple[Region, ...], num_calls: int, simulate: SimulatorCalls, seed: int
+) -> CheckPairs:
+    """Draw theta from the prior cut to the regions and simulate; failures are counted."""
+    theta = _accepted(prior, regions, num_calls, child_seed(seed, 0))
+    if theta is None:
+        theta = sample_inside(prior, regions, num_calls, child_seed(seed, 1))
+    runs = simulate(theta, 0)
+    return CheckPairs(runs.theta, runs.x, regions, len(theta), len(runs.failures))
+
+
+Proposal = Callable[[int, int], tuple[Tensor, Tensor]]
+"""(number, seed) -> theta (n, d) and log p(theta) 1_T(theta) / proposal(theta) + constant."""
+
+
+def _accepted(
+    prior: Prior, regions: tuple[Region, ...], num_samples: int, seed: int
+) -> Tensor | None:
+    """Draws of the prior inside the regions, by rejection; None where that is hopeless.
+
+    Of the proposals, the prior itself and q with its base stretched, the one that keeps most.
+    """
+    proposals = _proposals(prior, regions)
+    pilots = [_acceptance(draw(_PILOT, child_seed(seed, 0))[1]) for draw in proposals]
+    share = max(pilots)
+    draw = proposals[pilots.index(share)]
+    while share > _LEAST_ACCEPTED:
+        count = int(1.3 * num_samples / share) + _PILOT
+        theta, log_weights = draw(count, child_seed(seed, 1, count))
+        uniform = torch.rand(count, generator=torch_generator(child_seed(seed, 2, count))).double()
+        theta = theta[uniform.log() <= log_weights - log_weights.max()]
+        if len(theta) >= num_samples:
+            return theta[:num_samples]
+        share *= 0.5  # a weight larger than all of the pilot's came up
+    return None
+
+
+def _proposals(prior: Prior, regions: tuple[Region, ...]) -> list[Proposal]:
+    def of_prior(count: int, seed: int) -> tuple[Tensor, Tensor]:
+        theta = sample_prior(prior, count, seed)
+        return theta, torch.where(inside_all(regions, theta), 0.0, -torch.inf).double()
+
+    if not can_resample(q := regions[-1].model, prior):
+        return [of_prior]
+
+    def of_q(stretch: float, count: int, seed: int) -> tuple[Tensor, Tensor]:
+        return weighted_draws(prior, q, regions[-1], count, stretch, seed)
+
+    return [of_prior, *(partial(of_q, stretch) for stretch in STRETCHES)]
+
+
+def _acceptance(log_weights: Tensor) -> float:
+    """Share of draws that rejection keeps, with the largest weight as its bound."""
+    largest = log_weights.max()
+    return float((log_weights - largest).exp().mean()) if torch.isfinite(largest) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Candidates of the pairs whose x could be judged, and what q says at x_o.
+
+    Attributes:
+        candidates: of those pairs.
+        kept: which of the pairs they are, (n,).
+        at_x_o: q's draws at x_o inside the regions, (m, d).
+        members: the mean of each flow's draws at x_o in sds of ``at_x_o``, (M, d).
+    """
+
+    candidates: Candidates
+    kept: Tensor
+    at_x_o: Tensor
+    members: Tensor
+
+
+def candidates_of(
+    q: ConditionalFlows,
+    kernel: LearnedKernel,
+    pairs: CheckPairs,
+    seed: int,
+    num_draws: int = NUM_DRAWS,
+) -> Judged:
+    """Draw from q at the x of the pairs, inside their regions; the true theta among them."""
+    drawn, enough = draws_inside(q, pairs.regions, pairs.x, num_draws, child_seed(seed, 0))
+    theta, x, drawn = pairs.theta[enough], pairs.x[enough], drawn[:, enough]
+    here = q.sample(_AT_X_O, kernel.x_o[None], child_seed(seed, 1))[:, 0]
+    inside = inside_all(pairs.regions, here)
+    here = here[inside] if inside.sum() >= num_draws else here
+    together = torch.cat([theta[None], drawn])
+    candidates = Candidates.of(
+        theta,
+        drawn,
+        _context(together, here),
+        kernel(x) if len(x) else torch.empty(0),
+        q.log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
+        seed=child_seed(seed, 2),
+    )
+    means = q.member_means(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))
+    members = (means - here.mean(dim=0)) / here.std(dim=0).clamp_min(1e-30)
+    return Judged(candidates, enough, here, members)
+
+
+def draws_inside(
+    q: ConditionalFlows, regions: tuple[Region, ...], x: Tensor, num_draws: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Draws of q at x (n, p) inside the regions, (K, n, d), and at which x there are K, (n,)."""
+    theta_dim = len(q.model.center)
+    found = torch.zeros(num_draws, len(x), theta_dim)
+    filled = torch.zeros(len(x), dtype=torch.long)
+    reached = torch.ones(len(x), dtype=torch.bool)
+    for attempt in range(_TRIES):
+        waiting = ((filled < num_draws) & reached).nonzero()[:, 0]
+        if not len(waiting):
+            break
+        draws = q.sample(num_draws, x[waiting], child_seed(seed, attempt))
+        inside = inside_all(regions, draws.flatten(0, 1)).reshape(draws.shape[:2])
+        place = filled[waiting] + inside.cumsum(dim=0) - 1
+        row, column = (inside & (place < num_draws)).nonzero(as_tuple=True)
+        found[place[row, column], waiting[column]] = draws[row, column]
+        filled[waiting] = (filled[waiting] + inside.sum(dim=0)).clamp_max(num_draws)
+        if attempt == 0:
+            reached = inside.float().mean(dim=0) >= _LEAST_INSIDE
+    return found, filled == num_draws
+
+
+def _context(together: Tensor, here: Tensor) -> Tensor:
+    """What q says at each x, less the same at x_o: means and log sds, in their spread, (n, 2 d)."""
+    if together.shape[1] < 2:
+        return torch.zeros(together.shape[1], 2 * together.shape[2])
+    said = torch.cat([together.mean(dim=0), together.std(dim=0).clamp_min(1e-30).log()], dim=1)
+    at = torch.cat([here.mean(dim=0), here.std(dim=0).clamp_min(1e-30).log()])
+    spread = said.std(dim=0)
+    return (said - at) / torch.where(spread > 0, spread, torch.ones_like(spread))

@@ -1,0 +1,183 @@
+"""Every round judges the answer before it; pairs of its own judge the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from simulators.random import child_seed
+from simulators.running.engines import Engine
+
+from ..generators.base import GenerativeModel
+from ..generators.conditional import ConditionalFlows
+from ..quantiles.distance import QuantileTable, msw_distance
+from ..quantiles.kernel import LearnedKernel
+from ..verdict.judge import judge, resolved, untold, verdict_of
+from ..verdict.record import Check, Distance, RoundCheck, Verdict
+from .calls import SimulatorCalls
+from .checks import CheckPairs, candidates_of, check_regions, draw_checks
+from .problem import Problem, StopWhen
+from .reach import Reach
+from .record import RoundRecord, RoundState
+from .regions import inside_all
+from .rejection import Sampled
+
+_ROUND_PAIRS, _ROUND_DRAWS = 200, 30  # of the judgement of a round's answer
+_COMPARED = 2_000  # draws of each of two answers
+NOT_CONDITIONAL = (
+    "its generator knows the posterior at x_o alone, and no pair has that x; fit with "
+    "proposal='truncated' and adjustment='conditional'"
+)
+
+
+def judge_before(before: RoundState, sampled: Sampled, problem: Problem, seed: int) -> Check | None:
+    """The answer of the round before, judged by this round's fresh pairs, which it has not seen.
+
+    Those of them count that lie in its middle, and so near x_o: they are draws of the prior there.
+    None where it cannot be asked at their x.
+    """
+    q = ConditionalFlows.of(before.model)
+    if q is None or not isinstance(before.kernel, LearnedKernel) or not before.regions:
+        return None
+    names, prior = problem.parameter_names, problem.prior
+    regions = check_regions(before.model, prior, before.regions, child_seed(seed, 0))
+    middle = inside_all(regions, sampled.theta).nonzero()[:_ROUND_PAIRS, 0]
+    pairs = CheckPairs(sampled.theta[middle], sampled.x[middle], regions, 0, 0)
+    return _judged(q, before.kernel, pairs, names, child_seed(seed, 1), _ROUND_DRAWS, False)
+
+
+def is_enough(check: Check | None, stop_when: StopWhen) -> bool:
+    """Whether the answer that a check is of satisfies what a fit was asked to stop at."""
+    if stop_when is None or check is None or check.p_value is None or check.rejects:
+        return False
+    if stop_when == "passes":
+        return all(map(resolved, check.parameters))
+    largest = check.largest_bias
+    return largest is not None and largest <= stop_when
+
+
+def moved_between(first: GenerativeModel, second: GenerativeModel, seed: int) -> Distance:
+    """MSW distance between two answers at x_o, in the second's sds, beside that of two samples."""
+    a = first.sample(_COMPARED, child_seed(seed, 0))
+    b, again = (second.sample(_COMPARED, child_seed(seed, key)) for key in (1, 2))
+    unit = b.std(dim=0).clamp_min(1e-30)
+    value, chance = (float(msw_distance(some / unit, b / unit)) for some in (a, again))
+    return Distance(value, chance)
+
+
+def from_marginals(model: GenerativeModel, kernel: LearnedKernel, seed: int) -> Distance:
+    """Distance from an answer's marginals to the quantile network's own, in the answer's sds."""
+    network = kernel.network
+    table = network.table(kernel.x_o[None])
+    own = QuantileTable(table.values[0], table.directions, table.levels)
+    draws = [model.sample(_COMPARED, child_seed(seed, key)) for key in (0, 1)]
+    units = [(part - network.theta_center) / network.theta_scale for part in draws]
+    first, second = (
+        QuantileTable.from_samples(part, table.directions, table.levels) for part in units
+    )
+    width = float(units[0].std(dim=0).mean().clamp_min(1e-30))
+    value, chance = (
+        float(msw_distance(first, other, mixing=1.0)) / width for other in (own, second)
+    )
+    return Distance(value, chance)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A fitted answer with all that judging it needs.
+
+    Attributes:
+        q: its flows at any x.
+        kernel: MSW distance of x to x_o.
+        reach: what the fit has simulated.
+        names: of the parameters.
+        records: of the rounds.
+    """
+
+    q: ConditionalFlows
+    kernel: LearnedKernel
+    reach: Reach
+    names: tuple[str, ...]
+    records: tuple[RoundRecord, ...]
+
+
+def check_calls(
+    problem: Problem, engine: Engine, slow_dir: Path | None, seed: int
+) -> SimulatorCalls:
+    """Calls of a check: however many of them fail, the answer is there, and they are counted."""
+    return SimulatorCalls(problem, engine, slow_dir, child_seed(seed, 0), most_failures=1.0)
+
+
+def judge_further(
+    answer: Answer,
+    known: CheckPairs | None,
+    num_calls: int,
+    problem: Problem,
+    simulate: SimulatorCalls,
+    seed: int,
+) -> tuple[CheckPairs, Verdict]:
+    """Draw so many pairs more than are known, and judge the answer by all of them."""
+    prior, model = problem.prior, answer.q.model
+    if known is None:
+        regions = check_regions(model, prior, answer.reach.regions, child_seed(seed, 1))
+    else:
+        regions = known.regions
+    pairs = draw_checks(prior, regions, num_calls, simulate, child_seed(seed, 2))
+    pairs = pairs if known is None else known.joined(pairs)
+    return pairs, judge_answer(answer, pairs, child_seed(seed, 3))
+
+
+def judge_answer(answer: Answer, pairs: CheckPairs, seed: int) -> Verdict:
+    """The verdict on the last answer, by pairs of its own."""
+    q, kernel, records = answer.q, answer.kernel, answer.records
+    return verdict_of(
+        _judged(q, kernel, pairs, answer.names, child_seed(seed, 0)),
+        x_o_p_value=records[-1].x_o_p_value,
+        num_calls=pairs.num_calls,
+        failures=pairs.failures,
+        rounds=rounds_of(records),
+        moved=records[-1].moved,
+        marginals=from_marginals(q.model, kernel, child_seed(seed, 1)),
+        seed=seed,
+    )
+
+
+def rounds_of(records: tuple[RoundRecord, ...]) -> tuple[RoundCheck, ...]:
+    """What the rounds say of each other's answers."""
+    judged, calls = [], 0
+    for record in records:
+        if record.before is not None:
+            judged.append(RoundCheck(record.round - 1, calls, record.before))
+        calls += record.simulator_calls
+    return tuple(judged)
+
+
+def not_judged(records: tuple[RoundRecord, ...], conditional: bool) -> Verdict:
+    """The verdict where there are no pairs."""
+    reason = NOT_CONDITIONAL
+    if conditional:
+        reason = "no check pairs were kept; posterior.check(num_simulations=600) draws some"
+    verdict = untold(reason, records[-1].x_o_p_value)
+    return replace(verdict, rounds=rounds_of(records), moved=records[-1].moved)
+
+
+def _judged(
+    q: ConditionalFlows,
+    kernel: LearnedKernel,
+    pairs: CheckPairs,
+    names: tuple[str, ...],
+    seed: int,
+    num_draws: int | None = None,
+    controls: bool = True,
+) -> Check:
+    asked = {} if num_draws is None else {"num_draws": num_draws}
+    judged = candidates_of(q, kernel, pairs, child_seed(seed, 0), **asked)
+    left_out = int((~judged.kept).sum())
+    return judge(
+        judged.candidates,
+        names,
+        judged.members,
+        child_seed(seed, 1),
+        left_out=left_out,
+        controls=controls,
+    )

@@ -1,0 +1,95 @@
+"""What a verdict is made from: at each x the theta that belongs to it, among draws of q there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from simulators.random import child_seed, torch_generator
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Of each of N pairs, C = K + 1 candidates for theta: the true one and K draws of q(. | x).
+
+    They are in random order, so that ties between them are broken at random: under q = p every
+    candidate is as likely as any other to be the true one.
+
+    Attributes:
+        theta: (C, N, d).
+        log_q: log q(theta | x) of each up to a constant at each x, (C, N); None where q has none.
+        true: the place of the true one, (N,).
+        context: what is known of each x, less the same of x_o, in units of its spread, (N, k).
+        distance: MSW distance from the posterior at each x to that at x_o, (N,).
+    """
+
+    theta: Tensor
+    log_q: Tensor | None
+    true: Tensor
+    context: Tensor
+    distance: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        theta: Tensor,
+        draws: Tensor,
+        context: Tensor,
+        distance: Tensor,
+        log_q: Tensor | None = None,
+        *,
+        seed: int,
+    ) -> Candidates:
+        """True theta (N, d) and draws (K, N, d) at the same x, shuffled together.
+
+        Args:
+            theta: the true ones.
+            draws: of q at the same x.
+            context: as above.
+            distance: as above.
+            log_q: of the true ones, then of the draws, (1 + K, N).
+            seed: of the order.
+        """
+        together = torch.cat([theta[None], draws])
+        count, pairs, width = together.shape
+        order = torch.rand(count, pairs, generator=torch_generator(seed)).argsort(dim=0)
+        shuffled = together.gather(0, order[..., None].expand(-1, -1, width))
+        known = None if log_q is None else log_q.gather(0, order)
+        return cls(shuffled, known, (order == 0).int().argmax(dim=0), context, distance)
+
+    @property
+    def num_pairs(self) -> int:
+        """N."""
+        return self.theta.shape[1]
+
+    @property
+    def truth(self) -> Tensor:
+        """The true theta, (N, d)."""
+        return self.theta[self.true, torch.arange(self.num_pairs)]
+
+    def rows(self, chosen: Tensor) -> Candidates:
+        """Some of the pairs."""
+        known = None if self.log_q is None else self.log_q[:, chosen]
+        return Candidates(
+            self.theta[:, chosen],
+            known,
+            self.true[chosen],
+            self.context[chosen],
+            self.distance[chosen],
+        )
+
+    def with_random_truth(self, seed: int) -> Candidates:
+        """The same candidates, one of q's draws taken for the truth: q is right."""
+        generator = torch_generator(seed)
+        step = torch.randint(1, len(self.theta), (self.num_pairs,), generator=generator)
+        return replace(self, true=(self.true + step) % len(self.theta))
+
+
+def swaps(candidates: Candidates, num_swaps: int, seed: int) -> Tensor:
+    """Places of the candidate taken for the truth: the true one, then at random, (1 + B, N)."""
+    shape = num_swaps, candidates.num_pairs
+    generator = torch_generator(child_seed(seed, 0))
+    random = torch.randint(len(candidates.theta), shape, generator=generator)
+    return torch.cat([candidates.true[None], random])

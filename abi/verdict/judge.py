@@ -1,0 +1,170 @@
+"""From candidates to a check, and from a check to a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from simulators.random import child_seed, torch_generator
+
+from .accuracy import Deviation, deviations
+from .candidates import Candidates
+from .panel import panel
+from .record import ALPHA, RARE, Check, Distance, Outcome, RoundCheck, Verdict
+from .words import TESTS, p_text, wrong_words
+
+LEAST_PAIRS = 20
+"""Fewer judge nothing."""
+WIDER = 1.5
+"""The answer that is wrong on purpose has so many times q's spread."""
+LARGEST_BIAS, LARGEST_RATIO = 0.5, 1.5
+"""What a pass may leave open: a bias in sds, and an sd's ratio to the true one."""
+MORE_CALLS = 600
+"""More calls that a verdict without an answer speaks of."""
+
+
+def judge(
+    candidates: Candidates,
+    names: tuple[str, ...],
+    members: Tensor | None,
+    seed: int,
+    *,
+    left_out: int = 0,
+    controls: bool = True,
+) -> Check:
+    """Judge an answer by pairs that it has not seen.
+
+    Args:
+        candidates: of the pairs.
+        names: of the parameters.
+        members: the mean of each flow's draws at x_o, in sds of q there, (M, d).
+        seed: of the tests.
+        left_out: pairs whose x the answer does not reach.
+        controls: whether to run the panel on the prior and on a wider answer, too.
+    """
+    if candidates.num_pairs < LEAST_PAIRS:
+        return Check(candidates.num_pairs, left_out)
+    tested = panel(candidates, child_seed(seed, 0))
+    wrong = {}
+    if controls:
+        wrong = {
+            "prior": panel(_prior(candidates, child_seed(seed, 1)), child_seed(seed, 0)).p_value,
+            "wide": panel(_wider(candidates), child_seed(seed, 0)).p_value,
+        }
+    return Check(
+        candidates.num_pairs,
+        left_out,
+        tested.p_value,
+        tested.p_values,
+        deviations(candidates, names, members),
+        wrong,
+    )
+
+
+def verdict_of(
+    check: Check,
+    *,
+    x_o_p_value: float | None,
+    num_calls: int,
+    failures: int,
+    rounds: tuple[RoundCheck, ...] = (),
+    moved: Distance | None = None,
+    marginals: Distance | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """What a check, and what else is known of the fit, allow to say."""
+    outcome, headline = _outcome(check, x_o_p_value, num_calls)
+    return Verdict(
+        outcome,
+        headline,
+        check,
+        x_o_p_value,
+        num_calls,
+        failures,
+        rounds,
+        moved,
+        marginals,
+        seed,
+    )
+
+
+def untold(reason: str, x_o_p_value: float | None = None) -> Verdict:
+    """The verdict where nothing could be checked, and why."""
+    return Verdict("cannot tell", f"cannot tell: {reason}", Check(0), x_o_p_value)
+
+
+def _outcome(check: Check, x_o_p_value: float | None, num_calls: int) -> tuple[Outcome, str]:
+    if check.p_value is None:
+        return "cannot tell", (
+            f"cannot tell: {check.num_pairs} check pairs can be judged, fewer than {LEAST_PAIRS}; "
+            f"posterior.check(num_simulations={MORE_CALLS}) draws more"
+        )
+    if check.rejects:
+        return "fails", _fails(check, check.p_value)
+    if x_o_p_value is not None and x_o_p_value <= RARE:
+        return "cannot tell", (
+            f"cannot tell: x_o is unusual data of this model (p = {x_o_p_value:.2g}); around it "
+            f"the answer is not rejected (p = {check.p_value:.2g})"
+        )
+    missed = [name for name, p in check.controls.items() if p > ALPHA]
+    if missed or not all(map(resolved, check.parameters)):
+        return "cannot tell", _unseen(check, num_calls)
+    return "passes", _passes(check, check.p_value)
+
+
+def resolved(part: Deviation) -> bool:
+    """Whether a parameter's intervals leave no large error open."""
+    ratios = part.sd_ratio_low >= 1.0 / LARGEST_RATIO and part.sd_ratio_high <= LARGEST_RATIO
+    return part.largest_bias <= LARGEST_BIAS and ratios
+
+
+def _fails(check: Check, p_value: float) -> str:
+    wrong = [part for part in check.parameters if part.wrong]
+    if wrong:
+        return f"fails: {wrong_words(max(wrong, key=lambda part: part.size))}"
+    least = min(check.p_values, key=lambda name: check.p_values[name])
+    return (
+        f"fails: {TESTS[least]} tells the answer from the truth ({p_text(p_value)} over all "
+        "tests); no mean and no sd alone is off"
+    )
+
+
+def _passes(check: Check, p_value: float) -> str:
+    bias = max(part.largest_bias for part in check.parameters)
+    low = min(part.sd_ratio_low for part in check.parameters)
+    high = max(part.sd_ratio_high for part in check.parameters)
+    return (
+        f"passes: {p_text(p_value)} over {len(check.p_values)} tests; no mean is off by more than "
+        f"{bias:.2f} sd, and sds are {low:.2f} to {high:.2f} times the true ones"
+    )
+
+
+def _unseen(check: Check, num_calls: int) -> str:
+    part = max(check.parameters, key=lambda part: part.half_width)
+    more = 1.0 + MORE_CALLS / max(1, num_calls)
+    return (
+        f"cannot tell: with {check.num_pairs} check pairs a bias below {part.half_width:.2g} sd "
+        f"would go unseen; {MORE_CALLS} more calls would show {part.half_width_after(more):.2g}"
+    )
+
+
+def _prior(candidates: Candidates, seed: int) -> Candidates:
+    """The prior cut to the region as an answer: at each x, theta of other pairs."""
+    theta, truth = candidates.theta, candidates.truth
+    shape = theta.shape[:2]
+    step = torch.randint(1, shape[1], shape, generator=torch_generator(seed))
+    other = (torch.arange(shape[1]) + step) % shape[1]
+    drawn = truth[other]
+    drawn[candidates.true, torch.arange(shape[1])] = truth
+    return replace(candidates, theta=drawn, log_q=None)
+
+
+def _wider(candidates: Candidates) -> Candidates:
+    """The answer spread out about its mean at each x."""
+    theta, truth = candidates.theta, candidates.truth
+    centre = theta.mean(dim=0)
+    drawn = centre + WIDER * (theta - centre)
+    drawn[candidates.true, torch.arange(theta.shape[1])] = truth
+    return replace(candidates, theta=drawn, log_q=None)

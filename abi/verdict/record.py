@@ -1,0 +1,185 @@
+"""The verdict as it is kept: what was asked of the answer, and what came out, in JSON's types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from .accuracy import Deviation
+from .words import CONTROLS, TESTS, p_text
+
+ALPHA = 0.05
+"""Level of the panel."""
+RARE = 0.01
+"""An x_o with a smaller p-value is unusual data of its model."""
+_SHOWN = 4  # deviations
+
+Outcome = Literal["passes", "fails", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer, judged by pairs it has not seen.
+
+    Attributes:
+        num_pairs: that judged.
+        left_out: whose x the answer does not reach.
+        p_value: of the panel; None where pairs were too few.
+        p_values: of its tests, by name.
+        deviations: how far each parameter may be off at x_o.
+        controls: p-values of the same panel for answers that are wrong: "prior", "wide".
+    """
+
+    num_pairs: int
+    left_out: int = 0
+    p_value: float | None = None
+    p_values: Mapping[str, float] = field(default_factory=dict)
+    deviations: tuple[Deviation, ...] = ()
+    controls: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> tuple[Deviation, ...]:
+        """The deviations of parameters, without that of the log density."""
+        return tuple(part for part in self.deviations if part.name != "log density")
+
+    @property
+    def largest_bias(self) -> float | None:
+        """The largest bias of a mean, in sds, that the intervals allow."""
+        return max((part.largest_bias for part in self.parameters), default=None)
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the panel rejects."""
+        return self.p_value is not None and self.p_value <= ALPHA
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Check:
+        """The inverse of ``dataclasses.asdict``, also after a trip through JSON."""
+        parts = tuple(Deviation(**part) for part in values["deviations"])
+        return cls(**{**values, "deviations": parts})
+
+
+@dataclass(frozen=True)
+class Distance:
+    """An MSW distance in posterior sds, beside what chance gives where the two are the same."""
+
+    value: float
+    by_chance: float
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is more than twice what chance gives, and more than a tenth of an sd."""
+        return self.value > max(2.0 * self.by_chance, self.by_chance + 0.1)
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} sds (by chance {self.by_chance:.2f})"
+
+
+@dataclass(frozen=True)
+class RoundCheck:
+    """The answer of a round, judged by the fresh pairs of the next, which it has not seen.
+
+    Attributes:
+        round: 1, 2, ...
+        calls: of the simulator up to it.
+        check: what the pairs say.
+    """
+
+    round: int
+    calls: int
+    check: Check
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """May this answer be trusted? ``print`` shows it in ten lines, ``to_dict`` is for programs.
+
+    Attributes:
+        outcome: "passes", "fails" or "cannot tell".
+        headline: that and why, in one line.
+        check: of the answer, by pairs of its own.
+        x_o_p_value: of the hypothesis that x_o comes from the model near the answer.
+        num_calls: simulator calls spent on the pairs.
+        failures: calls that gave no usable result.
+        rounds: every round's answer but the last, judged for nothing.
+        moved: from the answer of the round before the last to the last, at x_o.
+        marginals: from the answer to the quantile network's own marginals, at x_o.
+        seed: of the check.
+    """
+
+    outcome: Outcome
+    headline: str
+    check: Check
+    x_o_p_value: float | None = None
+    num_calls: int = 0
+    failures: int = 0
+    rounds: tuple[RoundCheck, ...] = ()
+    moved: Distance | None = None
+    marginals: Distance | None = None
+    seed: int = 0
+
+    @property
+    def p_value(self) -> float | None:
+        """Of the panel: one exact p-value over all its tests."""
+        return self.check.p_value
+
+    @property
+    def passes(self) -> bool:
+        """Whether the outcome is "passes"."""
+        return self.outcome == "passes"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.x_o_p_value is not None:
+            rare = "" if self.x_o_p_value > RARE else ": rare data, or a wrong model"
+            lines.append(f"  x_o from this model?   {p_text(self.x_o_p_value)}{rare}")
+        if self.check.p_value is not None:
+            lines += self._of_the_check(self.check.p_value)
+        if self.moved is not None:
+            lines.append(f"  did the rounds settle? last step {self.moved}{self._by_calls()}")
+        if self.marginals is not None:
+            lines.append(f"    quantile network     {self.marginals} from the answer")
+        return "\n".join(lines)
+
+    def _of_the_check(self, p_value: float) -> list[str]:
+        check = self.check
+        lines = [
+            f"  right around x_o?      {p_text(p_value)} over {len(check.p_values)} tests, "
+            f"{check.num_pairs} pairs"
+        ]
+        each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
+        lines.append(f"    each alone           {', '.join(each)}")
+        controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
+        if controls:
+            lines.append(f"    wrong on purpose     {', '.join(controls)}")
+        lines.append("  how far off at x_o?    bias in sds, sd over the true one (95% together)")
+        shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
+        return lines + [f"    {part}" for part in shown]
+
+    def _by_calls(self) -> str:
+        """The largest bias that each round's answer shows."""
+        shown = [
+            f"{part.calls:,}: {max(abs(one.bias) for one in part.check.parameters):.2f}"
+            for part in self.rounds
+            if part.check.parameters
+        ]
+        return f"; bias by calls {', '.join(shown)}" if shown else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that fit in JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
+        """The inverse of :meth:`to_dict`, also after a trip through JSON."""
+        rounds = tuple(
+            RoundCheck(part["round"], part["calls"], Check.from_dict(part["check"]))
+            for part in values["rounds"]
+        )
+        distances = {
+            name: None if values[name] is None else Distance(**values[name])
+            for name in ("moved", "marginals")
+        }
+        check = Check.from_dict(values["check"])
+        return cls(**{**values, **distances, "rounds": rounds, "check": check})
