@@ -6,7 +6,6 @@ Where its flows are conditional, and its rounds cut the prior, it answers at oth
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,25 +14,26 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import sample_shape as as_size
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, check_workers, open_engine
-from validation import as_posterior
 
 from .config import ABIConfig
-from .encoders.choice import OWN_ENCODER
 from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
-from .generators.flow import FlowModel
 from .quantiles.kernel import Kernel, LearnedKernel
-from .rounds.checks import CheckPairs, draws_inside
-from .rounds.judging import NOT_CONDITIONAL, Answer, check_calls, judge_further, not_judged
-from .rounds.problem import Plan, Problem, answers_elsewhere, pose
-from .rounds.progress import FitProgress
-from .rounds.reach import MOST_ROWS, Reach
-from .rounds.record import RoundRecord, RoundState
-from .rounds.regions import narrowed
-from .rounds.steps import Work
+from .rounds.checks import CheckPairs
+from .rounds.judging import (
+    Answer,
+    check_calls,
+    for_tests,
+    judge_further,
+    why_at_x_o_alone,
+)
+from .rounds.problem import Problem, posed_again
+from .rounds.reach import Reach, as_observations
+from .rounds.record import RoundRecord
 from .training.torch_settings import usual_torch
 from .verdict.record import Verdict
 
@@ -112,29 +112,25 @@ class ABIPosterior:
             ValueError: if the fit does not reach ``x``, or ``sample_shape`` or ``seed`` is not what
                 it must be.
         """
-        shape = as_shape(sample_shape)
+        shape = as_size(sample_shape)
         key = child_seed(seed, DRAWS_KEY)
         if self._is_own(x):
             # A stream of its own: noise that others draw at the same seed must not go with theta.
             draws = self.model.sample(shape.numel(), key)
         else:
-            row = self._rows(x)
-            if len(row) > 1:
+            q, rows = self._elsewhere(x)
+            if len(rows) > 1:
                 raise ValueError(
-                    f"`x` must be one observation; got {len(row)}. sample_batched takes several."
+                    f"`x` must be one observation; got {len(rows)}. sample_batched takes several."
                 )
-            draws = self._elsewhere(row).sample(shape.numel(), row, key)[:, 0]
+            draws = q.sample(shape.numel(), rows, key)[:, 0]
         return draws.reshape(*shape, self.theta_dim)
 
     def sample_batched(self, sample_shape: Sequence[int], x: Tensor, *, seed: int = 0) -> Tensor:
-        """Draw ``(*sample_shape, n, d)`` at observations x (n, p) that the fit reaches.
-
-        Raises:
-            ValueError: naming the rows of ``x`` that it does not reach, and why.
-        """
-        shape = as_shape(sample_shape)
-        rows = self._rows(x)
-        draws = self._elsewhere(rows).sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
+        """Draw ``(*sample_shape, n, d)`` at x (n, p); a ValueError names rows out of reach."""
+        shape = as_size(sample_shape)
+        q, rows = self._elsewhere(x)
+        draws = q.sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, len(rows), self.theta_dim)
 
     def log_prob(self, theta: Tensor, x: Tensor | None = None) -> Tensor:
@@ -156,25 +152,20 @@ class ABIPosterior:
             )
         if self._is_own(x):
             return self.model.log_prob(theta)
-        rows = self._rows(x)
-        if len(rows) not in (1, len(theta)):
+        q, rows = self._elsewhere(x)
+        if len(rows) == 1:
+            return q.log_prob(theta[:, None], rows)[:, 0]
+        if len(rows) != len(theta):
             raise ValueError(
                 f"`x` must be one observation, or one for each of the {len(theta)} rows of theta; "
                 f"got {len(rows)}."
             )
-        q = self._elsewhere(rows)
-        return q.log_prob(theta[:, None], rows)[:, 0] if len(rows) == 1 else (
-            q.log_prob(theta[None], rows)[0]
-        )  # fmt: skip
+        return q.log_prob(theta[None], rows)[0]
 
     def log_prob_batched(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Log density at theta (K, n, d) given x (n, p), (K, n).
-
-        Raises:
-            ValueError: naming the rows of ``x`` that the fit does not reach, and why.
-        """
-        rows = self._rows(x)
-        return self._elsewhere(rows).log_prob(torch.as_tensor(theta, dtype=torch.float32), rows)
+        """Log density at theta (K, n, d) given x (n, p), (K, n); x as above."""
+        q, rows = self._elsewhere(x)
+        return q.log_prob(torch.as_tensor(theta, dtype=torch.float32), rows)
 
     def check(
         self,
@@ -198,31 +189,27 @@ class ABIPosterior:
             ValueError: if the answer cannot be checked, or prior or simulator are missing.
         """
         num_simulations = as_count(num_simulations, "num_simulations", 1)
-        if (answer := self.answer) is None:
-            raise ValueError(f"`check`: the answer cannot be checked: {self._why_not()}.")
-        problem = self.problem
-        if simulator is not None:
-            own = getattr(simulator, "prior", None) if prior is None else prior
-            if own is None:
-                raise ValueError("`prior` must be given: the simulator brings none of its own.")
-            problem = pose(own, simulator, self.x_o, self.parameter_names)
-        if problem is None:
-            raise ValueError(
-                "`simulator` must be given, and `prior` if it has none: a loaded posterior holds "
-                "neither."
-            )
         check_workers(workers, timeout)
+        if self.answer is None:
+            raise ValueError(f"`check`: the answer cannot be checked: {why_at_x_o_alone(self)}.")
+        problem = posed_again(self.problem, simulator, prior, self.x_o, self.parameter_names)
         engine = open_engine(workers, timeout)
-        seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
         try:
-            with usual_torch():
-                simulate = check_calls(problem, engine, None, seed)
-                pairs, verdict = judge_further(
-                    answer, self.pairs, num_simulations, problem, simulate, seed
-                )
+            return self.checked(num_simulations, problem, engine)
         finally:
             engine.close()
-        return replace(self, problem=problem, pairs=pairs, verdict=verdict)
+
+    def checked(
+        self, num_calls: int, problem: Problem, engine: Engine, slow_dir: Path | None = None
+    ) -> ABIPosterior:
+        """The posterior judged by so many more pairs; as it is where it cannot be."""
+        if (answer := self.answer) is None:
+            return self
+        seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
+        simulate = check_calls(problem, engine, slow_dir, seed)
+        with usual_torch():
+            pairs, verdict = judge_further(answer, self.pairs, num_calls, problem, simulate, seed)
+        return replace(self, pairs=pairs, verdict=verdict)
 
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
         """(q, theta, x) for a test of :mod:`validation`, as in ``colt(*posterior.check_pairs())``.
@@ -230,20 +217,11 @@ class ABIPosterior:
         theta (n, d) and x (n, p) are the pairs behind the verdict, and q draws from this posterior
         as they were drawn: inside its high-density region.
 
-        Args:
-            num_draws: draws at each x that q holds.
-            seed: of the draws.
-
-        Raises:
-            ValueError: if there are no pairs.
+        q holds ``num_draws`` at each x. A ValueError says so where there are no pairs.
         """
-        pairs, answer = self.pairs, self.answer
-        if pairs is None or answer is None:
+        if self.pairs is None or (answer := self.answer) is None:
             raise ValueError(f"`check_pairs`: {self.verdict.headline}.")
-        draws, enough = draws_inside(answer.q, pairs.regions, pairs.x, num_draws, seed)
-        theta, x = pairs.theta[enough], pairs.x[enough]
-        stored = (theta, x, draws[:, enough])
-        return as_posterior(stored, layout="samples_first"), theta, x
+        return for_tests(answer, self.pairs, num_draws, seed)
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file (safetensors; no pickle), to be read by ``abi.load``."""
@@ -295,82 +273,13 @@ class ABIPosterior:
         given = torch.as_tensor(x, dtype=torch.float32).reshape(-1)
         return given.shape == self.x_o.shape and torch.equal(given, self.x_o)
 
-    def _rows(self, x: Tensor | None) -> Tensor:
-        """Observations (n, p), or say what is wrong with them."""
-        rows = torch.as_tensor(x, dtype=torch.float32)
-        rows = rows[None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or rows.shape[1] != len(self.x_o):
-            raise ValueError(
-                f"`x` must hold {len(self.x_o)} values an observation, as x_o does; got shape "
-                f"{tuple(torch.as_tensor(x).shape)}."
-            )
-        bad = int((~torch.isfinite(rows)).any(dim=1).sum())
-        if bad:
-            raise ValueError(f"`x` must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
-        return rows
-
-    def _elsewhere(self, x: Tensor) -> ConditionalFlows:
-        """q(theta | x), where it holds at every row of x (n, p)."""
+    def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
+        """q(theta | x), and x as rows (n, p) at each of which it holds."""
+        rows = as_observations(x, len(self.x_o))
         if (answer := self.answer) is None:
-            raise ValueError(f"`x` must be the observation of the fit: {self._why_not()}.")
-        doubts = answer.reach.doubts(answer.q, x)
-        bad = [row for row, doubt in enumerate(doubts) if doubt is not None]
-        if bad:
-            which = "" if len(x) == 1 else f" row {bad[0]} ({len(bad)} of {len(x)} rows)"
-            raise ValueError(
-                f"`x`{which}: the fit around x_o does not reach it: {doubts[bad[0]]}. Fit again "
-                "with it as x_o, or with num_rounds=1, which answers at every x; "
-                "validation.PerObservation fits one x after another."
-            )
-        return answer.q
-
-    def _why_not(self) -> str:
-        """Why the answer knows no x but its own."""
-        if self.rounds[-1].encoder == OWN_ENCODER and isinstance(self.model, FlowModel):
-            return "its encoder is a module of yours, which abi.load(path, encoder=...) takes"
-        if self.config.adjustment == "conditional" and isinstance(self.model, FlowModel):
-            return "this file is of an earlier version, which kept no encoders; fit again"
-        return NOT_CONDITIONAL
-
-
-def answered(work: Work, state: RoundState, engine: Engine, shown: FitProgress) -> ABIPosterior:
-    """The answer after the last round, checked by the pairs kept for that."""
-    problem, plan = work.problem, work.plan
-    posterior = posterior_after(state, problem.x_o, problem.parameter_names, plan)
-    posterior = replace(posterior, problem=problem)
-    answer = posterior.answer
-    if answer is None or not plan.num_check:
-        return posterior
-    shown.phase("checking the answer")
-    seed = child_seed(plan.seed, CHECK_KEY)
-    simulate = check_calls(problem, engine, work.slow_dir, seed)
-    pairs, verdict = judge_further(answer, None, plan.num_check, problem, simulate, seed)
-    return replace(posterior, pairs=pairs, verdict=verdict)
-
-
-def posterior_after(
-    state: RoundState, x_o: Tensor, names: tuple[str, ...], plan: Plan
-) -> ABIPosterior:
-    """The answer as a round leaves it, not yet checked."""
-    conditional = answers_elsewhere(plan.config, len(state.records))
-    kernel = state.kernel if isinstance(state.kernel, LearnedKernel) else None
-    reach = None
-    if conditional and kernel is not None and ConditionalFlows.of(state.model) is not None:
-        near = state.x[kernel(state.x) <= state.tolerance]
-        # Later rows are the last round's own, and nearest to the answer.
-        reach = Reach(tuple(map(narrowed, state.regions)), near[-MOST_ROWS:].clone())
-    return ABIPosterior(
-        model=state.model,
-        x_o=x_o,
-        parameter_names=names,
-        rounds=state.records,
-        accepted=state.accepted,
-        seed=plan.seed,
-        config=plan.config,
-        verdict=not_judged(state.records, reach is not None),
-        kernel=kernel,
-        reach=reach,
-    )
+            raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
+        answer.reach.require(answer.q, rows)
+        return answer.q, rows
 
 
 def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
@@ -388,17 +297,3 @@ def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
         ValueError: if the file is not a posterior of this format, or is from a newer version.
     """
     return ABIPosterior(**read_posterior(Path(path), encoder))
-
-
-def as_shape(sample_shape: Any) -> torch.Size:
-    """A tuple of numbers of draws as a size, or say what is wrong with it."""
-    try:
-        counts = [operator.index(count) for count in sample_shape]
-    except TypeError:
-        counts = [-1]
-    if min(counts, default=0) < 0:
-        raise ValueError(
-            "`sample_shape` must be a tuple of non-negative integers, such as (5,); "
-            f"got {sample_shape!r}."
-        )
-    return torch.Size(counts)

@@ -17,12 +17,14 @@ from simulators.running.engines import check_workers, open_engine
 from .config import ABIConfig
 from .files.origin import from_origin, origin_of
 from .files.run_folder import Given, RunFolder
-from .posterior import ABIPosterior, answered
-from .quantiles.kernel import FixedKernel
+from .posterior import ABIPosterior
+from .quantiles.kernel import FixedKernel, LearnedKernel
+from .rounds.judging import not_judged
 from .rounds.plausibility import implausible
 from .rounds.problem import (
     CHECK_FRACTION,
     Plan,
+    Problem,
     StopWhen,
     answers_elsewhere,
     check_generator,
@@ -31,6 +33,7 @@ from .rounds.problem import (
     pose,
 )
 from .rounds.progress import FitProgress
+from .rounds.reach import Reach
 from .rounds.record import RoundState
 from .rounds.steps import Round, Work
 from .training.torch_settings import usual_torch
@@ -191,7 +194,7 @@ def run(
     progress: bool,
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
-    plan = work.plan
+    problem, plan = work.problem, work.plan
     plan.config.check_devices()
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
@@ -205,7 +208,10 @@ def run(
                 state = Round(work, engine, shown).run(state)
                 if folder is not None:
                     folder.save(state)
-            posterior = answered(work, state, engine, shown)
+            posterior = answer_after(state, plan, problem.x_o, problem.parameter_names, problem)
+            if plan.num_check:
+                shown.phase("checking the answer")
+                posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
     finally:
         torch.set_num_threads(threads)
         engine.close()
@@ -213,3 +219,27 @@ def run(
     if doubt is not None:
         warnings.warn(doubt, stacklevel=3)
     return posterior
+
+
+def answer_after(
+    state: RoundState,
+    plan: Plan,
+    x_o: Tensor,
+    names: tuple[str, ...],
+    problem: Problem | None = None,
+) -> ABIPosterior:
+    """The answer as a round leaves it, not yet checked."""
+    kernel, reach = state.kernel, Reach.of(state, plan.config)
+    return ABIPosterior(
+        model=state.model,
+        x_o=x_o,
+        parameter_names=names,
+        rounds=state.records,
+        accepted=state.accepted,
+        seed=plan.seed,
+        config=plan.config,
+        verdict=not_judged(state.records, reach is not None),
+        kernel=kernel if isinstance(kernel, LearnedKernel) else None,
+        reach=reach,
+        problem=problem,
+    )

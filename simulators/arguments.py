@@ -7,6 +7,7 @@ A rule takes a value and its name, and gives the value in a plain form that file
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
@@ -103,6 +104,17 @@ def of_type(kind: type) -> Rule:
         return value
 
     return checked
+
+
+def sample_shape(value: Any, name: str = "sample_shape") -> torch.Size:
+    """A tuple of numbers of draws as a size."""
+    try:
+        counts = [operator.index(part) for part in value]
+    except TypeError:
+        counts = [-1]
+    rule = "a tuple of non-negative integers, such as (5,)"
+    require(min(counts, default=0) >= 0, name, rule, value)
+    return torch.Size(counts)
 
 
 def optional(rule: Rule) -> Rule:

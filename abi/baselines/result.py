@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.arguments import sample_shape as as_size
 from simulators.random import child_seed, torch_generator
 
-from ..posterior import DRAWS_KEY, as_shape
+from ..posterior import DRAWS_KEY
 from ..training.torch_settings import usual_torch
 
 Draw = Callable[[Tensor, int, int], Tensor]
@@ -63,7 +64,7 @@ class BaselinePosterior:
                 ``sample_shape`` is not what it must be.
         """
         x_o = self.x_o if x is None else self.at(x).x_o
-        shape = as_shape(sample_shape)
+        shape = as_size(sample_shape)
         if shape.numel() == 0:
             return torch.empty(*shape, self.theta_dim)
         # A stream of its own: noise that others draw at the same seed must not go with theta.

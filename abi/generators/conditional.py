@@ -25,7 +25,6 @@ from simulators.random import isolated_rng
 from ..encoders.fitted import FittedEncoders
 from ..training.torch_settings import unvalidated
 from .flow import FlowModel
-from .splines import quickened
 
 _ROWS = 8_000  # of theta looked at together
 
@@ -65,6 +64,8 @@ class ConditionalFlows:
     @unvalidated()
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
         """Log density at theta (K, n, d) given x (n, p), (K, n); -inf outside the support."""
+        from .splines import quickened
+
         rows = theta.flatten(0, 1)
         inside = self.model.support.contains(rows).nonzero()[:, 0]
         out = torch.full((len(rows),), -torch.inf)

@@ -17,9 +17,10 @@ from ..files.origin import from_origin
 from ..files.parts import read_parts
 from ..files.run_folder import RunFolder
 from ..generators.support import Support
-from ..posterior import ABIPosterior, load, posterior_after
+from ..posterior import ABIPosterior, load
 from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Plan
+from ..sampler import answer_after
 
 _POSTERIOR = "posterior.safetensors"
 _NUM_PRIOR = 10_000
@@ -117,8 +118,7 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    posterior = posterior_after(state, x_o, names, plan)
-    return posterior, plan, origin
+    return answer_after(state, plan, x_o, names), plan, origin
 
 
 def _draws(posterior: ABIPosterior, num_samples: int | None, seed: int) -> Tensor:

@@ -44,15 +44,14 @@ from .regions import (
     weighted_draws,
 )
 
-NUM_DRAWS = 50
-"""K: draws of q beside each true theta."""
+_LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 250
 _FLOWS = 2  # of a region
 _OUTSIDE = 0.01  # of the answer's draws
 _TRIES = 6  # times K draws at an x, of which K must lie inside
 _LEAST_INSIDE = 0.25  # of the first K
 _AT_X_O = 1_000
 _MEMBER_DRAWS = 500
-_PILOT, _LEAST_ACCEPTED = 2_000, 0.002
+_PILOT, _LEAST_ACCEPTED = 2_000, 0.004
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +177,10 @@ def candidates_of(
     kernel: LearnedKernel,
     pairs: CheckPairs,
     seed: int,
-    num_draws: int = NUM_DRAWS,
+    most_draws: int = _MOST_DRAWS,
 ) -> Judged:
     """Draw from q at the x of the pairs, inside their regions; the true theta among them."""
+    num_draws = draws_for(pairs.theta.shape[1], most_draws)
     drawn, enough = draws_inside(q, pairs.regions, pairs.x, num_draws, child_seed(seed, 0))
     theta, x, drawn = pairs.theta[enough], pairs.x[enough], drawn[:, enough]
     here = q.sample(_AT_X_O, kernel.x_o[None], child_seed(seed, 1))[:, 0]
@@ -198,6 +198,11 @@ def candidates_of(
     means = q.member_means(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))
     members = (means - here.mean(dim=0)) / here.std(dim=0).clamp_min(1e-30)
     return Judged(candidates, enough, here, members)
+
+
+def draws_for(theta_dim: int, most: int = _MOST_DRAWS) -> int:
+    """K, draws of q beside each true theta: those of many parameters cost more."""
+    return max(_LEAST_DRAWS, min(most, _VALUES // theta_dim))
 
 
 def draws_inside(

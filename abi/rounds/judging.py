@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
 
 from simulators.random import child_seed
 from simulators.running.engines import Engine
 
+from ..config import ABIConfig
+from ..encoders.choice import OWN_ENCODER
 from ..generators.base import GenerativeModel
 from ..generators.conditional import ConditionalFlows
+from ..generators.flow import FlowModel
 from ..quantiles.distance import QuantileTable, msw_distance
 from ..quantiles.kernel import LearnedKernel
 from ..verdict.judge import judge, resolved, untold, verdict_of
 from ..verdict.record import Check, Distance, RoundCheck, Verdict
 from .calls import SimulatorCalls
-from .checks import CheckPairs, candidates_of, check_regions, draw_checks
+from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws_inside
 from .problem import Problem, StopWhen
 from .reach import Reach
 from .record import RoundRecord, RoundState
@@ -24,10 +30,6 @@ from .rejection import Sampled
 
 _ROUND_PAIRS, _ROUND_DRAWS = 200, 30  # of the judgement of a round's answer
 _COMPARED = 2_000  # draws of each of two answers
-NOT_CONDITIONAL = (
-    "its generator knows the posterior at x_o alone, and no pair has that x; fit with "
-    "proposal='truncated' and adjustment='conditional'"
-)
 
 
 def judge_before(before: RoundState, sampled: Sampled, problem: Problem, seed: int) -> Check | None:
@@ -101,6 +103,54 @@ class Answer:
     records: tuple[RoundRecord, ...]
 
 
+_NOT_CONDITIONAL = (
+    "its generator knows the posterior at x_o alone, and no pair has that x; fit with "
+    "proposal='truncated' and adjustment='conditional'"
+)
+
+
+class Fit(Protocol):
+    """As much of a fit as tells why it answers at x_o alone."""
+
+    @property
+    def model(self) -> GenerativeModel:
+        """The answer."""
+        ...
+
+    @property
+    def rounds(self) -> tuple[RoundRecord, ...]:
+        """One record a round."""
+        ...
+
+    @property
+    def config(self) -> ABIConfig:
+        """Its constants."""
+        ...
+
+
+def why_at_x_o_alone(fit: Fit) -> str:
+    """Why an answer knows no x but its own."""
+    model, encoder, config = fit.model, fit.rounds[-1].encoder, fit.config
+    if not isinstance(model, FlowModel) or config.adjustment != "conditional":
+        return _NOT_CONDITIONAL
+    if encoder == OWN_ENCODER:
+        return "its encoder is a module of yours, which abi.load(path, encoder=...) takes"
+    if model.encoders is None:
+        return "its file is of an earlier version, which kept no encoders; fit again"
+    return _NOT_CONDITIONAL
+
+
+def for_tests(
+    answer: Answer, pairs: CheckPairs, num_draws: int, seed: int
+) -> tuple[Any, Tensor, Tensor]:
+    """(q, theta, x) of the pairs for tests of :mod:`validation`, q's draws inside their region."""
+    from validation import as_posterior
+
+    draws, enough = draws_inside(answer.q, pairs.regions, pairs.x, num_draws, seed)
+    theta, x = pairs.theta[enough], pairs.x[enough]
+    return as_posterior((theta, x, draws[:, enough]), layout="samples_first"), theta, x
+
+
 def check_calls(
     problem: Problem, engine: Engine, slow_dir: Path | None, seed: int
 ) -> SimulatorCalls:
@@ -154,7 +204,7 @@ def rounds_of(records: tuple[RoundRecord, ...]) -> tuple[RoundCheck, ...]:
 
 def not_judged(records: tuple[RoundRecord, ...], conditional: bool) -> Verdict:
     """The verdict where there are no pairs."""
-    reason = NOT_CONDITIONAL
+    reason = _NOT_CONDITIONAL
     if conditional:
         reason = "no check pairs were kept; posterior.check(num_simulations=600) draws some"
     verdict = untold(reason, records[-1].x_o_p_value)
@@ -170,7 +220,7 @@ def _judged(
     num_draws: int | None = None,
     controls: bool = True,
 ) -> Check:
-    asked = {} if num_draws is None else {"num_draws": num_draws}
+    asked = {} if num_draws is None else {"most_draws": num_draws}
     judged = candidates_of(q, kernel, pairs, child_seed(seed, 0), **asked)
     left_out = int((~judged.kept).sum())
     return judge(

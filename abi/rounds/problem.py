@@ -195,6 +195,27 @@ def pose(
     return Problem(prior, seeded, observation, support, names, layout, encoder)
 
 
+def posed_again(
+    known: Problem | None, simulator: Any, prior: Any, x_o: Tensor, names: tuple[str, ...]
+) -> Problem:
+    """The problem of a fit, from what is given or what is known of it.
+
+    Raises:
+        ValueError: if prior or simulator are missing.
+    """
+    if simulator is None and known is None:
+        raise ValueError(
+            "`simulator` must be given, and `prior` if it has none: a loaded posterior holds "
+            "neither."
+        )
+    if simulator is None and known is not None:
+        return known
+    prior = getattr(simulator, "prior", None) if prior is None else prior
+    if prior is None:
+        raise ValueError("`prior` must be given: the simulator brings none of its own.")
+    return pose(prior, simulator, x_o, names)
+
+
 def _check_encoder(encoder: nn.Module, x_o: Tensor) -> None:
     """Refuse a module that does not give features (n, k) of x (n, p), before it is paid for.
 

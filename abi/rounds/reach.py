@@ -15,14 +15,19 @@ all: the fit is amortised.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..config import ABIConfig
 from ..encoders.choice import build_encoder, features_of
 from ..generators.conditional import ConditionalFlows
+from ..quantiles.kernel import FixedKernel
 from .plausibility import neighbour_distances
-from .regions import Region, inside_all
+from .problem import answers_elsewhere
+from .record import RoundState
+from .regions import Region, inside_all, narrowed
 
 SHARE_INSIDE = 0.9
 MOST_ROWS = 1_000  # simulations kept with an answer to compare with
@@ -41,6 +46,33 @@ class Reach:
 
     regions: tuple[Region, ...]
     simulated: Tensor
+
+    @classmethod
+    def of(cls, state: RoundState, config: ABIConfig) -> Reach | None:
+        """That of the answer a round leaves; None where it knows no x but its own."""
+        kernel = state.kernel
+        known = answers_elsewhere(config, len(state.records))
+        if not known or isinstance(kernel, FixedKernel) or ConditionalFlows.of(state.model) is None:
+            return None
+        near = state.x[kernel(state.x) <= state.tolerance]
+        # Later rows are the last round's own, and nearest to the answer.
+        return cls(tuple(map(narrowed, state.regions)), near[-MOST_ROWS:].clone())
+
+    def require(self, q: ConditionalFlows, x: Tensor) -> None:
+        """Refuse observations x (n, p) that the answer does not reach.
+
+        Raises:
+            ValueError: naming the first, how many they are, and why.
+        """
+        doubts = self.doubts(q, x)
+        bad = [row for row, doubt in enumerate(doubts) if doubt is not None]
+        if bad:
+            which = "" if len(x) == 1 else f" row {bad[0]} ({len(bad)} of {len(x)} rows)"
+            raise ValueError(
+                f"`x`{which}: the fit around x_o does not reach it: {doubts[bad[0]]}. Fit again "
+                "with it as x_o, or with num_rounds=1, which answers at every x; "
+                "validation.PerObservation fits one x after another."
+            )
 
     def doubts(self, q: ConditionalFlows, x: Tensor, seed: int = 0) -> list[str | None]:
         """Of each x (n, p) why the answer does not hold there; None where it does."""
@@ -70,6 +102,25 @@ class Reach:
             neighbour_distances(known, features_of(encoder, x)),
         )
         return theirs / own.max().clamp_min(1e-30)
+
+
+def as_observations(x: Any, x_dim: int) -> Tensor:
+    """One observation (p,) or several (n, p) as rows, or say what is wrong with them.
+
+    Raises:
+        ValueError: if they have another width, or are not finite.
+    """
+    given = torch.as_tensor(x, dtype=torch.float32)
+    rows = given[None] if given.ndim == 1 else given
+    if rows.ndim != 2 or rows.shape[1] != x_dim:
+        raise ValueError(
+            f"`x` must hold {x_dim} values an observation, as x_o does; got shape "
+            f"{tuple(given.shape)}."
+        )
+    bad = int((~torch.isfinite(rows)).any(dim=1).sum())
+    if bad:
+        raise ValueError(f"`x` must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
+    return rows
 
 
 def _beyond(share: float) -> str:

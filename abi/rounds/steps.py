@@ -19,7 +19,7 @@ from ..encoders.choice import FIXED
 from ..generators.support import allowed
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check
-from .answer import Pairs, fit_answer, fit_generator
+from .answer import Pairs, fit_answer, fit_proposal
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moved_between
 from .plausibility import plausibility
@@ -74,19 +74,13 @@ class Round:
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
         kept = scores <= tolerance
-        if int(kept.sum()) < 2:
-            raise ValueError(
-                f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(x)} pairs within "
-                f"{tolerance:g}; raise the tolerance or num_simulations."
-            )
+        _check_kept(kept, number, tolerance)
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
         last = number == self.plan.num_rounds or is_enough(judged, self.plan.stop_when)
         settings = self.problem, self._config(kernel, last), child_seed(seed, 3), on_epoch
-        if last or self._truncates:
-            accepted, model, generator_log = fit_answer(kernel, pairs, *settings)
-        else:
-            accepted, model, generator_log = fit_generator(theta[kept], *settings)
+        fit = fit_answer if last or self._truncates else fit_proposal
+        accepted, model, generator_log = fit(kernel, pairs, *settings)
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
@@ -267,6 +261,15 @@ class Round:
         comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
         previous = before.tolerance if before and comparable else float("inf")
         return acceptance_tolerance(scores, previous, self._kept_share, config.min_accepted)
+
+
+def _check_kept(kept: Tensor, number: int, tolerance: float) -> None:
+    """Refuse a tolerance that leaves nothing to fit to."""
+    if int(kept.sum()) < 2:
+        raise ValueError(
+            f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(kept)} pairs within "
+            f"{tolerance:g}; raise the tolerance or num_simulations."
+        )
 
 
 def _in_turn(theta: Tensor) -> Propose:

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
-from validation.scores.frames import frame_of
 
 from .candidates import Candidates
 
@@ -54,6 +53,8 @@ class Seen:
 
 def seen(candidates: Candidates, seed: int) -> Seen:
     """Work the features of all candidates out, once for all swaps."""
+    from validation.scores.frames import frame_of
+
     theta = candidates.theta
     ranks = among(theta)
     white = frame_of(theta).whitened(theta).clamp(-30.0, 30.0)
