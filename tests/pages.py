@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,7 +13,9 @@ import abi
 from abi.generators.support import Support
 from abi.report.fit_page import prepare
 from abi.report.sources import FitRecord
-from abi.verdict.judge import untold
+from abi.verdict.accuracy import Deviation
+from abi.verdict.judge import untold, verdict_of
+from abi.verdict.record import Check, Distance, RoundCheck
 from simulators import GaussianLinear, sample_joint
 from validation import Report, validate
 from validation.page import render
@@ -83,6 +86,42 @@ def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
     return FitRecord(
         "stub", posterior, draws, 3 * draws, None, Support(-ends, ends), None, None, None, None, ()
     )
+
+
+def exact(num_samples: int, x: Tensor) -> Tensor:
+    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
+
+
+def check_of(dim: int, p_value: float = 0.4, bias: float = 0.05, seen: bool = True) -> Check:
+    """A check of ``dim`` parameters, the last of which is off by ``bias``."""
+    parts = tuple(
+        Deviation(f"theta_{j + 1}", b, b - 0.2, b + 0.2, 1.0, 0.85, 1.2)
+        for j, b in enumerate([0.05] * (dim - 1) + [bias])
+    )
+    tests = {"sbc": 0.5, "hpd": 0.3, "score_rank": p_value}
+    controls = {"prior": 0.002, "wide": 0.002 if seen else 0.3}
+    density = Deviation("log density", 0.0, -0.1, 0.1, 1.0, 0.9, 1.1)
+    return Check(300, 2, p_value, tests, (*parts, density), controls)
+
+
+def judged(
+    record: FitRecord, check: Check, *, x_o_p_value: float = 0.5, rounds: bool = True
+) -> FitRecord:
+    """The same fit with the verdict that a check gives."""
+    dim = record.posterior.theta_dim
+    before = RoundCheck(1, 100, check_of(dim, 0.01, 0.6))
+    verdict = verdict_of(
+        check,
+        x_o_p_value=x_o_p_value,
+        num_calls=320,
+        failures=0,
+        rounds=(before,) if rounds else (),
+        moved=Distance(0.3, 0.05) if rounds else None,
+        marginals=Distance(0.06, 0.05),
+    )
+    last = record.posterior.rounds[-1]
+    done = (*record.posterior.rounds[:-1], replace(last, x_o_p_value=x_o_p_value))
+    return replace(record, posterior=replace(record.posterior, verdict=verdict, rounds=done))
 
 
 def page_for(record: FitRecord, num_predictive: int = 0) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,20 +13,14 @@ from simulators.arguments import FRACTION
 from simulators.files.versions import installed_versions
 
 from .methods.registry import METHODS, NOTES
-from .posteriors.draws import check_counts, checked_observations, checked_pairs, drawn
-from .posteriors.protocol import Posterior, progress_bar
-from .posteriors.recognise import as_posterior
-from .posteriors.stored_samples import StoredSamples
+from .methods.together import LOCAL, together
+from .posteriors.draws import check_counts, checked_observations, checked_pairs
+from .posteriors.protocol import progress_bar
+from .posteriors.shared_draws import CONTROLS
 from .results.evidence import evidence_of
-from .results.report_file import FORMAT, FORMAT_VERSION, write_report
+from .results.report_file import FORMAT, FORMAT_VERSION, check_of, write_report
 from .results.result import ValidationResult
-from .scores.frames import num_frame_draws
 from .scores.uniformity import holm
-from .seeds import part_seed
-
-_LOCAL = ("lc2st", "local_hpd")
-"""The tests that answer at an x_o; the others are about all x, whatever x_o they could take."""
-
 
 _PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
 
@@ -47,6 +40,9 @@ class Report:
     """The observation that local pictures are drawn at: the first x_o, or the first x, (p,)."""
     asked: Mapping[str, Any] = field(default_factory=dict)
     """What is needed to repeat it: numbers of pairs, parameters and draws."""
+    controls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Holm-adjusted p-values of the same tests for posteriors that are wrong on purpose: "prior",
+    "wide"; empty where :func:`validate` was not asked for them."""
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -73,6 +69,7 @@ class Report:
             "rejected": list(self.rejected),
             "results": rows,
             "skipped": dict(self.skipped),
+            "controls": {name: dict(p_values) for name, p_values in self.controls.items()},
         }
 
     def __str__(self) -> str:
@@ -88,9 +85,24 @@ class Report:
         lines += [f"{name:<27} not run: {reason}" for name, reason in self.skipped.items()]
         verdict = ", ".join(self.rejected) if self.rejected else "no test"
         lines.append(f"* rejected at {self.alpha:g} over all tests (Holm): {verdict}")
+        if self.controls:
+            lines.append("the same tests on what is wrong on purpose, adjusted p:")
+        for name, p_values in self.controls.items():
+            marks = ("*" if p <= self.alpha else "" for p in p_values.values())
+            each = (
+                f"{method} {p:.2g}{mark}"
+                for (method, p), mark in zip(p_values.items(), marks, strict=True)
+            )
+            lines.append(f"  {CONTROLS[name]}: {', '.join(each)}")
         return "\n".join(lines)
 
-    def save(self, path: str | Path, *, parameter_names: Sequence[str] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        parameter_names: Sequence[str] | None = None,
+        of: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write one page to look at (.html; needs jinja2 and matplotlib), or its data (.json).
 
         The page is one file that loads nothing; ``abi report`` makes the same page from the data,
@@ -99,11 +111,13 @@ class Report:
         Args:
             path: ends in .html or .json.
             parameter_names: d names for the pictures; theta_1 ... when omitted.
+            of: what was validated, so that a page can tell whether it is the fit beside it:
+                ``"calls"`` of the simulator, ``"config"`` as a dict and, of one fit, ``"seed"``.
 
         Raises:
-            ValueError: if the suffix is another.
+            ValueError: if the suffix is another, or names or ``of`` are not as described.
         """
-        write_report(report_data(self, parameter_names), Path(path))
+        write_report(report_data(self, parameter_names, of), Path(path))
 
     def save_plots(self, folder: str | Path) -> list[Path]:
         """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
@@ -115,37 +129,6 @@ class Report:
         return paths + save_local_plots(self.results, self.x, folder)
 
 
-@dataclass(frozen=True, eq=False)
-class SharedDraws(Posterior):
-    """A posterior that was sampled once at the joint pairs' x, for all tests."""
-
-    q: Any
-    stored: StoredSamples
-
-    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """The stored draws where they suffice, else new ones."""
-        if num_samples <= len(self.stored.samples):
-            try:
-                return self.stored.sample(num_samples, x)
-            except ValueError:
-                pass  # an x that was not drawn for
-        return drawn(self.q, num_samples, x, self.stored.samples.shape[2], seed)
-
-    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
-        """The density of the posterior, where it has one."""
-        if not hasattr(self.q, "log_prob"):
-            raise NotImplementedError("this posterior offers draws only, no density.")
-        values: Tensor = self.q.log_prob(theta, x)
-        return values
-
-    def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
-        """The inverse of the flow, where it is one."""
-        if not hasattr(self.q, "to_base"):
-            raise NotImplementedError("this posterior is not a flow with a known inverse.")
-        z: Tensor = self.q.to_base(theta, x)
-        return z
-
-
 def validate(
     q: Any,
     theta: Tensor,
@@ -155,6 +138,7 @@ def validate(
     *,
     alpha: float = 0.05,
     num_samples: int = 200,
+    controls: bool = False,
     seed: int = 0,
     progress: bool = False,
 ) -> Report:
@@ -170,6 +154,10 @@ def validate(
             kept out of the training, when omitted.
         alpha: level over all tests together, in (0, 1).
         num_samples: K, draws of q an observation.
+        controls: whether to run the same tests, with the same pairs, on two posteriors that are
+            wrong on purpose: theta of other pairs in place of q's draws, and q's draws spread 1.5
+            times about their mean. Tests that reject neither say nothing by not rejecting q.
+            It costs their time twice more, and next to no draws of q.
         seed: of everything random.
         progress: whether to show a bar over the tests.
 
@@ -184,32 +172,29 @@ def validate(
     theta, x = checked_pairs(theta, x, 2)
     if x_o is not None:
         x_o = checked_observations(x_o, x.shape[1])
-        if not set(names) & set(_LOCAL):
-            raise ValueError(f"`x_o` is for the local tests, {' and '.join(_LOCAL)}; add one.")
-    shared, num_samples = _shared(q, theta, x, num_samples, seed)
+        if not set(names) & set(LOCAL):
+            raise ValueError(f"`x_o` is for the local tests, {' and '.join(LOCAL)}; add one.")
+    tests = together(q, theta, x, x_o, num_samples, seed)
     results: list[ValidationResult] = []
     skipped: dict[str, str] = {}
-    with progress_bar(len(names), "testing", progress) as advance:
+    rounds = 1 + controls * len(CONTROLS)
+    with progress_bar(rounds * len(names), "testing", progress) as advance:
         for name in names:
             try:
-                count = num_samples
-                if name in ("colt", "colt_identity"):
-                    frame = num_frame_draws(theta.shape[1])
-                    count = max(1, min(count, len(shared.stored.samples) - frame))
-                keywords = _keywords(name, shared, count, x_o)
-                results.append(METHODS[name](shared, theta, x, seed=seed, **keywords))
+                results.append(tests.test(name))
             except (ValueError, NotImplementedError) as error:
                 if methods is not None:
                     raise
                 skipped[name] = str(error)
             advance()
+        wrong = tests.controls([result.method for result in results], advance) if controls else {}
     if not results:
         raise ValueError(f"no test could run; the first says: {next(iter(skipped.values()))}")
     adjusted = holm([result.p_value for result in results])
     here = x[0] if x_o is None else x_o[0]
-    asked = {"num_pairs": len(x), "theta_dim": theta.shape[1], "num_samples": num_samples}
+    asked = {"num_pairs": len(x), "theta_dim": theta.shape[1], "num_samples": tests.num_samples}
     asked |= {"x_o": 0 if x_o is None else len(x_o)}
-    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here, asked)
+    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here, asked, wrong)
 
 
 def _names(methods: str | Iterable[str] | None) -> list[str]:
@@ -223,42 +208,15 @@ def _names(methods: str | Iterable[str] | None) -> list[str]:
     return names
 
 
-def _shared(
-    q: Any, theta: Tensor, x: Tensor, num_samples: int, seed: int
-) -> tuple[SharedDraws, int]:
-    """Draw once, enough for the test that needs most (CoLT's frame comes on top of K)."""
-    posterior = as_posterior(q)
-    needed = num_samples + num_frame_draws(theta.shape[1])
-    if isinstance(posterior, StoredSamples):
-        needed = min(needed, len(posterior.samples))
-    samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
-    return SharedDraws(posterior, StoredSamples(x, samples)), min(num_samples, needed)
-
-
-def _keywords(
-    name: str, shared: SharedDraws, num_samples: int, x_o: Tensor | None
+def report_data(
+    report: Report,
+    parameter_names: Sequence[str] | None = None,
+    of: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What of ``num_samples`` and ``x_o`` the test takes."""
-    accepted = inspect.signature(METHODS[name]).parameters
-    keywords: dict[str, Any] = {}
-    if name == "lc2st":
-        # Its draws are read at x_o, where a posterior of stored samples has no more than these.
-        if isinstance(shared.q, StoredSamples):
-            keywords["num_samples"] = len(shared.q.samples)
-    elif name == "discriminative_calibration":
-        keywords["num_samples"] = min(10, num_samples)
-    elif "num_samples" in accepted:
-        keywords["num_samples"] = num_samples
-    if x_o is not None and name in _LOCAL:
-        keywords["x_o"] = x_o
-    return keywords
-
-
-def report_data(report: Report, parameter_names: Sequence[str] | None = None) -> dict[str, Any]:
     """The report with what each test looked at, in JSON's types.
 
     Raises:
-        ValueError: if the names are not one a parameter.
+        ValueError: if the names are not one a parameter, or ``of`` is not as in ``save``.
     """
     width = report.asked.get("theta_dim")
     if parameter_names is not None and width is not None and len(parameter_names) != width:
@@ -273,6 +231,7 @@ def report_data(report: Report, parameter_names: Sequence[str] | None = None) ->
         "version": FORMAT_VERSION,
         **data,
         "asked": dict(report.asked),
+        "of": None if of is None else check_of(of, "`of`"),
         "parameter_names": None if parameter_names is None else list(parameter_names),
         "versions": installed_versions(*_PACKAGES),
     }

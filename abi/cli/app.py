@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .benchmark import benchmark_command
+from .check import check_command
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
@@ -41,93 +42,69 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command(
-    "fit",
-    epilog=examples(
-        ("a queue that comes with the package", "abi fit --simulator simulators:MG1 --out queue"),
-        (
-            "your own functions, in mymodule.py",
-            "abi fit --simulator mymodule:simulate --prior mymodule:prior "
-            "--observed x.csv --out mine",
-        ),
-        ("go on after Ctrl-C: the same words and", "abi fit ... --out mine --resume"),
-        ("numbers for a program", "abi fit --simulator simulators:MG1 --out queue --json"),
-    ),
-)(_whole(fit_command))
-app.command(
-    "simulate",
-    epilog=examples(
-        (
-            "100,000 simulations on 4 cores, none longer than a minute",
-            "abi simulate --simulator mymodule:simulate --prior mymodule:prior "
-            "--num-simulations 100000 --workers 4 --timeout 60 --out store",
-        ),
-        ("then fit from them", "abi fit ... --simulations store --out mine"),
-    ),
-)(_whole(simulate_command))
-app.command(
-    "validate",
-    epilog=examples(
-        (
-            "an sbi posterior in mymodule.py, on a store of abi simulate",
-            "abi validate --posterior mymodule:posterior --data store -m sbc -m colt",
-        ),
-        (
-            "samples drawn before, and pictures of every test",
-            "abi validate --samples draws.npz --layout samples_first --plots pictures",
-        ),
-    ),
-)(_whole(validate_command))
-app.command(
-    "report",
-    epilog=examples(
-        ("one page from a finished run", "abi report runs/mine"),
-        (
-            "the fit and its validation under one verdict",
-            "abi report runs/mine validation.json --out mine.html",
-        ),
-        (
-            "which simulator and prior, where the run was made from Python objects",
-            "abi report runs/mine --simulator mymodule:simulate --prior mymodule:prior",
-        ),
-        ("the verdict for a program", "abi report runs/mine validation.json --json"),
-    ),
-)(_whole(report_command))
-app.command(
-    "reproduce",
-    epilog=examples(
-        (
-            "Table 1 of the ABI paper, tested, in minutes",
-            "abi reproduce intractable-prior --quick",
-        ),
-        (
-            "the queue in full by three methods, an hour of it",
-            "abi reproduce mg1 --methods abi,snpe,snle --minutes 60 --out runs/full",
-        ),
-        (
-            "how far it is from the exact posterior at three data sets nobody chose",
-            "abi reproduce multimodal --methods abi --observations 1,2,3 --seeds 0",
-        ),
-    ),
-)(_whole(reproduce_command))
-app.command(
-    "benchmark",
-    epilog=examples(
-        (
-            "Tables 3 and 4 of the CoLT paper in minutes, small dimensions",
-            "abi benchmark blind-prior --quick",
-        ),
-        ("in full, on 4 cores", "abi benchmark blind-prior --workers 4 --out runs/full"),
-        ("one part", "abi benchmark conformal --part covariance,weak"),
-    ),
-)(_whole(benchmark_command))
-app.command(
-    "doctor",
-    epilog=examples(
-        ("before a report of a bug", "abi doctor"),
-        ("for a program", "abi doctor --json > doctor.json"),
-    ),
-)(_whole(doctor_command))
+_EXAMPLES: dict[Callable[..., None], str] = {
+    fit_command: """
+# a queue that comes with the package
+abi fit --simulator simulators:MG1 --out queue
+# your own functions, in mymodule.py
+abi fit --simulator mymodule:simulate --prior mymodule:prior --observed x.csv --out mine
+# go on after Ctrl-C: the same words and
+abi fit ... --out mine --resume
+# no more calls than a bias below 0.2 sds asks for, and status 1 if the answer fails
+abi fit --simulator simulators:MG1 --out queue --stop-when 0.2 --strict
+# numbers for a program
+abi fit --simulator simulators:MG1 --out queue --json""",
+    simulate_command: """
+# 100,000 simulations on 4 cores, none longer than a minute
+abi simulate --simulator mymodule:simulate --prior mymodule:prior \
+--num-simulations 100000 --workers 4 --timeout 60 --out store
+# then fit from them
+abi fit ... --simulations store --out mine""",
+    check_command: """
+# 600 more pairs for the verdict of a finished run
+abi check runs/mine
+# of a saved posterior, which does not name its simulator; status 1 if it fails
+abi check posterior.safetensors --simulator mymodule:simulate --prior mymodule:prior --strict""",
+    validate_command: """
+# a fit, on the pairs that it kept for its check
+abi validate runs/mine -m lc2st -m score_rank --controls --out validation.json
+# an sbi posterior in mymodule.py, on a store of abi simulate
+abi validate --posterior mymodule:posterior --data store -m sbc -m colt
+# samples drawn before, and pictures of every test
+abi validate --samples draws.npz --layout samples_first --plots pictures""",
+    report_command: """
+# one page from a finished run
+abi report runs/mine
+# the fit and its validation under one verdict
+abi report runs/mine validation.json --out mine.html
+# which simulator and prior, where the run was made from Python objects
+abi report runs/mine --simulator mymodule:simulate --prior mymodule:prior
+# the verdict for a program
+abi report runs/mine validation.json --json""",
+    reproduce_command: """
+# Table 1 of the ABI paper, tested, in minutes
+abi reproduce intractable-prior --quick
+# the queue in full by three methods, an hour of it
+abi reproduce mg1 --methods abi,snpe,snle --minutes 60 --out runs/full
+# how far it is from the exact posterior at three data sets nobody chose
+abi reproduce multimodal --methods abi --observations 1,2,3 --seeds 0""",
+    benchmark_command: """
+# Tables 3 and 4 of the CoLT paper in minutes, small dimensions
+abi benchmark blind-prior --quick
+# in full, on 4 cores
+abi benchmark blind-prior --workers 4 --out runs/full
+# one part
+abi benchmark conformal --part covariance,weak""",
+    doctor_command: """
+# before a report of a bug
+abi doctor
+# for a program
+abi doctor --json > doctor.json""",
+}
+"""Every command, in the order of the help, and what to type: lines of what for, and of words."""
+for _command, _examples in _EXAMPLES.items():
+    _name = _command.__name__.removesuffix("_command")
+    app.command(_name, epilog=examples(_examples))(_whole(_command))
 
 
 def _say(message: Warning | str, *_where: Any, **_how: Any) -> None:

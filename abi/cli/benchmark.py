@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from ..studies.benchmark.choice import (
     possible,
     resized,
 )
-from .ending import Json, can_draw, print_json, resumable
+from .ending import Json, can_draw, resumable, write_study
 
 
 def _names(incomplete: str) -> list[str]:
@@ -97,7 +97,7 @@ def benchmark_command(
                 quick, part, test, place, out if can_draw() else None,
                 num_trains=num_train, repetitions=repetitions, num_seeds=num_seeds,
             )  # fmt: skip
-        _write(values, text, out / name, as_json)
+        write_study(out / name, values, text, ".png", as_json)
         return
     if num_train:
         raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
@@ -118,16 +118,4 @@ def benchmark_command(
         from ..studies.benchmark.drawing import draw
 
         draw(results, experiment.title, out / f"{name}.png")
-    _write(values, markdown(values), out / name, as_json)
-
-
-def _write(values: dict[str, Any], text: str, path: Path, as_json: bool) -> None:
-    """Keep the results as NAME.json and NAME.md, and print one of them."""
-    from ..studies.engine.tables import write_results
-
-    write_results(path, values, text)
-    if as_json:
-        print_json(values)
-    else:
-        typer.echo(text)
-        typer.echo(f"results: {path}.json, .md and .png")
+    write_study(out / name, values, markdown(values), ".png", as_json)

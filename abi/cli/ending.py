@@ -8,21 +8,33 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 EXIT_STATUS: Mapping[int, str] = {
     0: "done; no test rejects, nothing is wrong",
-    1: "done, and the answer is no: a test rejects (validate), something is wrong (doctor)",
+    1: "done, and the answer is no: a test rejects (validate), the verdict is that the fit fails "
+    "(fit and check with --strict), something is wrong (doctor)",
     2: "a mistake in what was asked; one line says which",
     3: "something broke; the traceback says where",
-    130: "interrupted by Ctrl-C; fit, simulate, reproduce and benchmark say how to go on",
+    130: "interrupted by Ctrl-C; fit, simulate, reproduce and benchmark say how to go on, check "
+    "leaves the fit as it was",
 }
 """What the exit status of every command means."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 """The option that every command has; progress goes to standard error."""
+
+InPlace = Annotated[
+    str | None, typer.Option(help="module:object, in place of the one the run names.")
+]
+"""A simulator or a prior."""
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit status 1 if the verdict is that the fit fails.")
+]
+"""The option of the commands that end with a verdict."""
 
 
 def print_json(values: Mapping[str, Any]) -> None:
@@ -49,9 +61,9 @@ def check_installed(what: str, *modules: str) -> None:
         raise ValueError(f"`{what}` needs {' and '.join(missing)}: install abi-toolkit[plots].")
 
 
-def examples(*lines: tuple[str, str]) -> str:
-    """The end of a command's help: pairs of what is wanted and what to type."""
-    return "\n\n".join(["Examples:", *(f"# {what}\n\n{command}" for what, command in lines)])
+def examples(lines: str) -> str:
+    """The end of a command's help: what is wanted and what to type, line by line."""
+    return "\n\n".join(["Examples:", *lines.strip().splitlines()])
 
 
 def exit_statuses() -> str:
@@ -59,6 +71,19 @@ def exit_statuses() -> str:
     return "\n\n".join(
         ["Exit status:", *(f"{code}: {meaning}" for code, meaning in EXIT_STATUS.items())]
     )
+
+
+def write_study(
+    path: Path, values: dict[str, Any], text: str, pictures: str, as_json: bool
+) -> None:
+    """Keep a study's results as NAME.json and NAME.md, and print one of them."""
+    from ..studies.engine.tables import write_results
+
+    write_results(path, values, text)
+    if as_json:
+        print_json(values)
+    else:
+        typer.echo(f"{text}\nresults: {path}.json, .md and {pictures}")
 
 
 @contextmanager

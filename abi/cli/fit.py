@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,14 +20,14 @@ from ..files.origin import load_object, origin_of
 from ..files.run_folder import Given, RunFolder
 from ..posterior import ABIPosterior
 from ..report.plotting import plot_marginals
-from ..report.summary import summarise, write_rounds, write_samples
-from ..rounds.problem import Plan, Problem, default_rounds, pose
+from ..report.summary import summarise, write_answer
+from ..rounds.problem import CHECK_FRACTION, Plan, Problem, answers_elsewhere, default_rounds, pose
 from ..rounds.steps import Work
 from ..sampler import placed, run
-from .ending import Json, can_draw, print_json, resumable
-from .loading import load_array, load_instance
+from .ending import Json, Strict, can_draw, print_json, resumable
+from .loading import load_array, load_instance, load_prior
 from .posterior_table import print_table
-from .resumed import check_observation, check_origin, check_plan
+from .resumed import check_observation, check_origin, check_plan, checked_further
 
 _NUM_PRIOR = 10_000
 _NUM_SIMULATIONS = 20_000
@@ -58,6 +59,14 @@ def fit_command(
         int | None, typer.Option(help="Rounds that share the budget. [4, or 2 of a small one]")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything. [0]")] = None,
+    check_fraction: Annotated[
+        float | None,
+        typer.Option(help=f"Share of the budget that checks the answer. [{CHECK_FRACTION}]"),
+    ] = None,
+    stop_when: Annotated[
+        str | None,
+        typer.Option(help="passes, or a largest bias in sds: end once the answer is so good."),
+    ] = None,
     num_samples: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
     ] = 10_000,
@@ -69,59 +78,80 @@ def fit_command(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Infer the parameters of a simulator from one observation.
+    """Infer the parameters of a simulator from one observation; a verdict ends the answer.
 
     OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
-    posterior.safetensors, and one file a round to go on from.
+    posterior.safetensors, and one file a round to go on from. abi check OUT sharpens the verdict.
     """
     check_workers(workers, timeout)  # before anything is written
     model = load_instance(simulator, "--simulator")
-    theta_prior = _prior(model, prior)
+    theta_prior = load_prior(model, prior)
     given = None if simulations is None else _store(simulations)
     named = {"prior": prior, "simulator": simulator}
+    asked = {
+        "--num-simulations": num_simulations,
+        "--rounds": rounds,
+        "--seed": seed,
+        "--check-fraction": check_fraction,
+        "--stop-when": _bias_or_word(stop_when),
+    }
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         folder.check_given(Given.of(None, None, given))
         plan, x_o, names, began = folder.request()
         check_origin(began, _origin(theta_prior, model, named))
-        asked = {"--num-simulations": num_simulations, "--rounds": rounds, "--seed": seed}
         check_plan(plan, asked, paper)
         check_observation(x_o, None if observed is None else _observation(model, observed))
         plan = replace(plan, config=placed(plan.config, device))
         problem = pose(theta_prior, model, x_o, names)
     else:
-        config = placed(ABIConfig.paper() if paper else ABIConfig(), device)
-        budget = num_simulations or _NUM_SIMULATIONS
-        rounds = default_rounds(budget) if rounds is None else rounds
-        plan = Plan(budget, rounds, seed or 0, config)
+        plan = _plan(asked, placed(ABIConfig.paper() if paper else ABIConfig(), device))
         problem = pose(theta_prior, model, _observation(model, observed))
         origin = _origin(theta_prior, model, named)
         folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
     state = folder.last_state(plan, problem.x_o, None)
     done = named | {"rounds": plan.num_rounds, "num_simulations": plan.num_simulations}
+    work = Work(problem, plan, None, folder.simulations, given)
     with resumable("--resume"):
-        posterior = run(
-            Work(problem, plan, None, folder.simulations, given),
-            folder,
-            state,
-            workers,
-            timeout,
-            progress,
-        )
+        posterior = checked_further(folder.path, state, plan)
+        if posterior is None:
+            posterior = run(work, folder, state, workers, timeout, progress)
         samples = posterior.sample((num_samples,), seed=posterior.seed)
-        _write(folder.path, posterior, samples)
+        write_answer(posterior, samples, folder.path)  # before anything else may fail
         exact = _try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
         summary = summarise(posterior, samples, exact, done)
         folder.write_json("summary.json", summary)
         picture = _draw(folder.path, posterior, problem, samples, exact) if can_draw() else None
     if as_json:
         print_json(summary)
-        return
-    print_table(samples, exact, posterior)
-    if picture is not None:
-        typer.echo(f"picture: {picture}")
+    else:
+        print_table(samples, exact, posterior)
+        typer.echo(str(posterior.verdict))
+        if posterior.verdict.outcome == "cannot tell" and posterior.answer is not None:
+            typer.echo(f"more pairs for the verdict: abi check {shlex.quote(str(out))}")
+        if picture is not None:
+            typer.echo(f"picture: {picture}")
+    raise typer.Exit(int(strict and posterior.verdict.outcome == "fails"))
+
+
+def _plan(asked: Mapping[str, Any], config: ABIConfig) -> Plan:
+    """What a new run is asked for; nothing is kept for a check that the answer cannot have."""
+    budget = asked["--num-simulations"] or _NUM_SIMULATIONS
+    rounds = default_rounds(budget) if asked["--rounds"] is None else asked["--rounds"]
+    share = CHECK_FRACTION if asked["--check-fraction"] is None else asked["--check-fraction"]
+    kept = share if answers_elsewhere(config, rounds) else 0.0
+    return Plan(budget, rounds, asked["--seed"] or 0, config, kept, asked["--stop-when"])
+
+
+def _bias_or_word(text: str | None) -> Any:
+    """A number where it is one; what else may stand there, the plan knows."""
+    try:
+        return text and float(text)
+    except ValueError:
+        return text
 
 
 def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:
@@ -145,14 +175,6 @@ def _store(path: Path) -> Simulations:
     return load_store(path)
 
 
-def _prior(model: Any, spec: str | None) -> Any:
-    if spec is not None:
-        return load_instance(spec, "--prior")
-    if not hasattr(model, "prior"):
-        raise ValueError("`--prior` is needed: the simulator brings none of its own.")
-    return model.prior
-
-
 def _observation(model: Any, path: Path | None) -> Tensor:
     if path is not None:
         return load_array(path, "--observed").reshape(-1)
@@ -161,13 +183,6 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     except (AttributeError, NotImplementedError):
         raise ValueError("`--observed` is needed: the simulator has no default.") from None
     return observation
-
-
-def _write(folder: Path, posterior: ABIPosterior, samples: Tensor) -> None:
-    """Leave posterior, samples and rounds table in the folder, before anything else may fail."""
-    posterior.save(folder / "posterior.safetensors")
-    write_samples(samples, posterior.parameter_names, folder / "samples.csv")
-    write_rounds(posterior, folder / "rounds.csv")
 
 
 def _draw(

@@ -22,6 +22,15 @@ def load_instance(spec: str, option: str) -> Any:
     return found() if inspect.isclass(found) else found
 
 
+def load_prior(model: Any, spec: str | None) -> Any:
+    """Import the prior that was named, or take the simulator's own."""
+    if spec is not None:
+        return load_instance(spec, "--prior")
+    if not hasattr(model, "prior"):
+        raise ValueError("`--prior` is needed: the simulator brings none of its own.")
+    return model.prior
+
+
 def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
     """Read numbers from .npy, .npz or .csv (commas; ``#`` comments and a header are skipped).
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, check_installed, print_json
+from .ending import InPlace, Json, check_installed, print_json
 from .loading import load_instance
 
 
@@ -23,12 +23,8 @@ def report_command(
         "report.html"
     ),
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
-    simulator: Annotated[
-        str | None, typer.Option(help="module:object, in place of the one the run names.")
-    ] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="module:object, in place of the one the run names.")
-    ] = None,
+    simulator: InPlace = None,
+    prior: InPlace = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(help="A parameter to draw in full; repeat for several."),

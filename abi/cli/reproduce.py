@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, can_draw, print_json, resumable
+from .ending import Json, can_draw, resumable, write_study
 
 EXPERIMENTS = {
     "gaussian": "a Gaussian with a known answer, nine rounds (Appendix C.1)",
@@ -92,20 +92,14 @@ def reproduce_command(
         )
     if not finished:  # and nothing that was written before is written over
         raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
-    from ..studies.engine.tables import write_results
     from ..studies.reproduce.results import markdown, summary
 
     values, text = summary(experiment, finished, quick), markdown(experiment, finished, quick)
-    write_results(out / name, values, text)
+    write_study(out / name, values, text, "pictures", as_json)
     if can_draw():
         from ..studies.reproduce.pictures.drawing import draw_all
 
         draw_all(experiment, finished, out)
-    if as_json:
-        print_json(values)
-    else:
-        typer.echo(text)
-        typer.echo(f"results: {out / name}.json, .md and pictures")
 
 
 def _chosen(words: str | None, known: list[str]) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..config import ABIConfig
-from ..rounds.problem import Plan
+from ..files.run_folder import POSTERIOR
+from ..posterior import ABIPosterior, load
+from ..rounds.problem import Plan, answers_elsewhere
+from ..rounds.record import RoundState
 
 
 def check_origin(began: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -41,11 +45,14 @@ def check_plan(plan: Plan, asked: Mapping[str, Any], paper: bool) -> None:
     Raises:
         ValueError: naming the option and both values.
     """
-    stored = {
+    stored: dict[str, Any] = {
         "--num-simulations": plan.num_simulations,
         "--rounds": plan.num_rounds,
         "--seed": plan.seed,
+        "--stop-when": plan.stop_when or "none",
     }
+    if answers_elsewhere(plan.config, plan.num_rounds):  # else no share was kept, whatever it was
+        stored["--check-fraction"] = plan.check_fraction
     for option, began in stored.items():
         if asked[option] not in (None, began):
             raise ValueError(
@@ -71,6 +78,18 @@ def check_observation(x_o: Tensor, observed: Tensor | None) -> None:
             "`--observed`: the run began with another x_o. Leave it out to go on, or begin another "
             "run in another --out."
         )
+
+
+def checked_further(path: Path, state: RoundState | None, plan: Plan) -> ABIPosterior | None:
+    """The answer in a finished run's folder, where ``abi check`` has added pairs to it.
+
+    To make it again would lose them.
+    """
+    file = path / POSTERIOR
+    if state is None or not state.final or not file.is_file():
+        return None
+    kept = load(file)
+    return None if kept.pairs is None or kept.pairs.num_calls <= plan.num_check else kept
 
 
 def _words(origin: Any) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..rounds.problem import as_prior
 from .ending import Json, print_json, resumable
-from .loading import load_instance
+from .loading import load_instance, load_prior
 
 
 def simulate_command(
@@ -45,14 +45,15 @@ def simulate_command(
 
     With a task of the package, the rows are those of simulators.sample_joint(task, n, seed).
     """
-    from simulators import forget_failures, simulate
+    from simulators import forget_failures, sample_prior, simulate
     from simulators.custom import FunctionSimulator
     from simulators.random import child_seed
 
     function = load_instance(simulator, "--simulator")
     noise_seed = child_seed(seed, 1)
     _check_begun(out, num_simulations, noise_seed)
-    theta = _draw(_prior_of(function, prior), num_simulations, seed)
+    theta_prior = as_prior(load_prior(function, prior))
+    theta = sample_prior(theta_prior, num_simulations, child_seed(seed, 0))
     if retry_failures and out.exists():
         forget_failures(out)
     with resumable():
@@ -92,18 +93,3 @@ def _check_begun(out: Path, num_simulations: int, noise_seed: int) -> None:
             f"`--seed`: {out} was begun with another. Give that one to go on with it, or another "
             "--out."
         )
-
-
-def _prior_of(function: Any, prior: str | None) -> Any:
-    if prior is not None:
-        return as_prior(load_instance(prior, "--prior"))
-    if not hasattr(function, "prior"):
-        raise ValueError("`--prior` must name the prior of a simulator that has none of its own.")
-    return function.prior
-
-
-def _draw(prior: Any, num_simulations: int, seed: int) -> Any:
-    from simulators import sample_prior
-    from simulators.random import child_seed
-
-    return sample_prior(prior, num_simulations, child_seed(seed, 0))

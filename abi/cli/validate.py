@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +11,11 @@ import typer
 from torch import Tensor
 
 from simulators import load_store
+from simulators.random import child_seed
 
+from ..files.run_folder import posterior_file
+from ..posterior import ABIPosterior, load
+from ..rounds.judging import why_at_x_o_alone
 from .ending import Json, check_installed, print_json
 from .loading import load_array, load_instance
 
@@ -24,6 +30,9 @@ def _methods(incomplete: str) -> list[str]:
 
 
 def validate_command(
+    path: Annotated[
+        str | None, typer.Argument(help="A run folder of abi fit, or a saved posterior")
+    ] = None,
     posterior: Annotated[
         str | None,
         typer.Option(help="module:object: an sbi posterior, a flow, (num_samples, x) -> samples"),
@@ -44,19 +53,20 @@ def validate_command(
     theta: Annotated[Path | None, typer.Option(help=_JOINT + "theta (N, d)")] = None,
     x: Annotated[Path | None, typer.Option(help=_JOINT + "x (N, p)")] = None,
     x_o: Annotated[
-        Path | None, typer.Option("--x-o", help="Observations for the local tests, (p,) or (m, p)")
+        Path | None,
+        typer.Option("--x-o", help="Of the local tests, (p,) or (m, p); that of a fit if omitted"),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
-            "--method",
-            "-m",
-            autocompletion=_methods,
-            help="A test, or several; all if omitted",
+            "--method", "-m", autocompletion=_methods, help="A test, or several; all if omitted"
         ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
     num_samples: Annotated[int, typer.Option(help="Draws of the posterior an observation")] = 200,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Test what is wrong on purpose too; thrice the time")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of everything random")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the results: .json, or .html, a page")
@@ -64,8 +74,12 @@ def validate_command(
     plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
     as_json: Json = False,
 ) -> None:
-    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake."""
+    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake.
+
+    A fit is tested on the pairs of its check where no others are given.
+    """
     import validation
+    from validation.methods.together import LOCAL
 
     if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
         raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
@@ -73,10 +87,22 @@ def validate_command(
         check_installed(f"--out {out.name}", "matplotlib", "jinja2")
     if plots is not None:
         check_installed("--plots", "matplotlib")
-    _refuse_unused(posterior, layout, data, theta, x)
-    q = _posterior(posterior, samples, layout)
-    theta_rows, x_rows = _pairs(data or samples, theta, x)
+    if sum(given is not None for given in (path, posterior, samples)) != 1:
+        raise ValueError("one of `path`, `--posterior` and `--samples` must be given, and no two.")
+    _refuse_unused(samples is None, layout, data, theta, x)
+    q = _posterior(path or posterior, samples, layout)
+    fit = q if isinstance(q, ABIPosterior) else None
+    if fit is not None and data is None and theta is None and x is None:
+        q, theta_rows, x_rows = _own_pairs(fit, str(path or posterior), num_samples, seed)
+    else:
+        theta_rows, x_rows = _pairs(data or samples, theta, x)
     observed = None if x_o is None else _observations(x_o, x_rows)
+    if observed is None and fit is not None and set(method or LOCAL) & set(LOCAL):
+        observed = fit.x_o
+    about: dict[str, Any] = {}
+    if fit is not None:
+        of = {"calls": fit.num_simulations, "seed": fit.seed, "config": fit.config.to_dict()}
+        about = {"parameter_names": fit.parameter_names, "of": of}
     report = validation.validate(
         q,
         theta_rows,
@@ -85,6 +111,7 @@ def validate_command(
         observed,
         alpha=alpha,
         num_samples=num_samples,
+        controls=controls,
         seed=seed,
         progress=True,
     )
@@ -93,20 +120,40 @@ def validate_command(
     else:
         typer.echo(str(report))
     if out is not None:
-        report.save(out)
+        report.save(out, **about)
     if plots is not None:
         report.save_plots(plots)
     raise typer.Exit(1 if report.rejected else 0)
 
 
 def _refuse_unused(
-    spec: str | None, layout: str | None, data: Path | None, theta: Path | None, x: Path | None
+    fitted: bool, layout: str | None, data: Path | None, theta: Path | None, x: Path | None
 ) -> None:
     """Refuse what would be left unread without a word."""
-    if spec is not None and layout is not None:
-        raise ValueError("`--layout` is of `--samples`; leave it out with `--posterior`.")
+    if fitted and layout is not None:
+        raise ValueError("`--layout` is of `--samples`; leave it out with a posterior.")
     if data is not None and (theta is not None or x is not None):
         raise ValueError("`--data` holds theta and x; give it, or `--theta` and `--x`, not both.")
+
+
+def _own_pairs(
+    fit: ABIPosterior, spec: str, num_samples: int, seed: int
+) -> tuple[Any, Tensor, Tensor]:
+    """q, theta and x of the check's pairs: q's draws there as kept, and those of the fit at x_o."""
+    from validation import as_posterior
+    from validation.posteriors.shared_draws import SharedDraws
+    from validation.scores.frames import num_frame_draws
+
+    if (answer := fit.answer) is None:
+        raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
+    if fit.pairs is None:
+        cure = f"draw some with abi check {shlex.quote(spec)}, or give --data"
+        raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
+    num_draws = num_samples + num_frame_draws(fit.theta_dim)
+    stored, theta, x = fit.check_pairs(num_draws, seed=child_seed(seed, 0))
+    # Pairs count where the answer was asked, though its reach may end near some of them.
+    at_other_x: Any = as_posterior(fit)
+    return SharedDraws(replace(at_other_x, density=answer.q.log_prob), stored), theta, x
 
 
 def _observations(path: Path, x: Tensor) -> Tensor:
@@ -117,11 +164,11 @@ def _observations(path: Path, x: Tensor) -> Tensor:
 
 
 def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> Any:
-    """The posterior that was named, or the stored samples."""
+    """The fit at a path, the posterior that was named, or the stored samples."""
     from validation import as_posterior
 
-    if (spec is None) == (samples is None):
-        raise ValueError("`--posterior` or `--samples` must be given, and not both.")
+    if spec is not None and (":" not in spec or Path(spec).exists()):
+        return load(posterior_file(Path(spec)))
     if samples is None:
         return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
     parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]

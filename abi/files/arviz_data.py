@@ -22,6 +22,7 @@ Source: the InferenceData schema specification of ArviZ.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -34,6 +35,7 @@ from simulators import sample_prior, simulate
 from simulators.random import child_seed, isolated_rng
 
 from ..rounds.record import RoundRecord
+from ..verdict.record import Verdict
 from .versions import __version__
 
 
@@ -58,6 +60,11 @@ class Fit(Protocol):
     @property
     def seed(self) -> int:
         """The seed of the fit."""
+        ...
+
+    @property
+    def verdict(self) -> Verdict:
+        """May it be trusted?"""
         ...
 
     @property
@@ -142,10 +149,29 @@ def _predictive(simulator: Any, theta: Tensor, seed: int) -> dict[str, Any]:
 
 def _rounds(posterior: Fit) -> dict[str, Any]:
     """One variable a number of the records, those of the training logs by their full names."""
-    rows = [_flat(record.to_dict()) for record in posterior.rounds]
+    rows = [_flat(as_columns(record)) for record in posterior.rounds]
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [row.get(name) for row in rows] for name in names if name != "round"}
     return {name: (("round",), _column(values)) for name, values in columns.items()}
+
+
+def as_columns(record: RoundRecord) -> dict[str, Any]:
+    """A record as columns of a table; None where a round says nothing.
+
+    ``before_num_pairs``, ``before_p_value`` and ``before_largest_bias`` (in sds, as far as its
+    interval allows) are what this round's pairs say of the answer before; ``moved`` is the MSW
+    distance from that answer to this round's, beside ``moved_by_chance``.
+    """
+    before, moved = record.before, record.moved
+    values = record.to_dict()
+    del values["before"], values["moved"]
+    return values | {
+        "before_num_pairs": None if before is None else before.num_pairs,
+        "before_p_value": None if before is None else before.p_value,
+        "before_largest_bias": None if before is None else before.largest_bias,
+        "moved": None if moved is None else moved.value,
+        "moved_by_chance": None if moved is None else moved.by_chance,
+    }
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -166,7 +192,11 @@ def _column(values: list[Any]) -> Any:
 
 
 def _attributes(posterior: Fit, seed: int) -> dict[str, Any]:
-    """The schema's names for what made the draws, and what replays them."""
+    """The schema's names for what made the draws, what replays them, and the verdict.
+
+    Attributes of a netCDF file are never missing: a verdict without a p-value has NaN.
+    """
+    p_value = posterior.verdict.p_value
     return {
         "creation_library": "abi-toolkit",
         "creation_library_version": __version__,
@@ -174,6 +204,8 @@ def _attributes(posterior: Fit, seed: int) -> dict[str, Any]:
         "inference_library_version": __version__,
         "sampling_time": sum(record.seconds for record in posterior.rounds),
         "num_simulations": posterior.num_simulations,
+        "verdict": posterior.verdict.headline,
+        "verdict_p_value": math.nan if p_value is None else p_value,
         "fit_seed": posterior.seed,
         "draws_seed": seed,
     }

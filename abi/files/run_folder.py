@@ -22,6 +22,8 @@ from .storage import load_state, save_state
 from .versions import versions
 
 _REQUEST = "request.safetensors"
+POSTERIOR = "posterior.safetensors"
+"""The answer of a finished run."""
 
 
 @dataclass(frozen=True)
@@ -181,5 +183,37 @@ class RunFolder:
         )
         return path
 
+    def update_json(self, name: str, values: dict[str, Any]) -> None:
+        """Change entries of a summary, and leave the others; nothing where there is none.
+
+        Raises:
+            ValueError: if the file is not a summary.
+        """
+        path = self.path / name
+        if not path.is_file():
+            return
+        try:
+            kept = json.loads(path.read_bytes())
+            del kept["version"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"`run_dir`: {path} is no summary of a run; remove it.") from error
+        self.write_json(name, kept | values)
+
     def _file(self, number: int) -> Path:
         return self.path / f"round_{number:02d}.safetensors"
+
+
+def posterior_file(path: Path) -> Path:
+    """The file of a finished fit: the answer in a run folder, or the path itself.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    file = path / POSTERIOR if path.is_dir() else path
+    if not file.is_file():
+        what = f"holds no finished fit ({POSTERIOR})" if path.is_dir() else "is not there"
+        raise ValueError(
+            f"`path`: {path} {what}; name the --out of an abi fit that has ended, or a file that "
+            "posterior.save wrote."
+        )
+    return file

@@ -86,12 +86,12 @@ class ConditionalFlows:
 
     @torch.no_grad()
     @unvalidated()
-    def member_means(self, x: Tensor, num_samples: int, seed: int) -> Tensor:
-        """The mean of each flow's own draws at one x (p,), (M, d): where flows disagree."""
-        means = []
+    def of_members(self, x: Tensor, num_samples: int, seed: int) -> Tensor:
+        """Each flow's own draws at one x (p,), (M, n, d), of the same noise: where flows differ."""
+        drawn = []
         for part, flow in enumerate(self.model.flows):
             context = self.encoders.features(x[None], part).expand(num_samples, -1)
             with isolated_rng(seed):
                 z = flow(context).sample() * self.model.scale + self.model.center
-            means.append(self.model.support.from_real(z).mean(dim=0))
-        return torch.stack(means)
+            drawn.append(self.model.support.from_real(z))
+        return torch.stack(drawn)

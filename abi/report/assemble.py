@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from validation import load_report
-from validation.page import Cell, Page, Section, Table, Verdict, Written, render
-from validation.page.joint_verdict import verdict_over
+from validation.page import Cell, Page, Section, Table, Written, render
 from validation.page.power_map import (
     is_power_map,
     load_power_map,
@@ -17,24 +16,15 @@ from validation.page.power_map import (
     power_map_verdict,
 )
 from validation.page.validation_page import validation_facts, validation_sections
-from validation.page.words import listing, plural
+from validation.page.words import plural
 
 from .. import __version__
 from ..files.parts import write_bytes
-from .fit_page import (
-    Fit,
-    facts_section,
-    fit_evidence,
-    fit_facts,
-    fit_sections,
-    fit_verdict,
-    prepare,
-)
+from .fit_page import Fit, facts_section, first_screen, fit_facts, fit_sections, prepare
+from .page_verdict import Named, page_verdict, progress
 from .sources import Wanted, is_fit, read_fit
 
 _MOST_COMPARED = 12
-Named = Sequence[tuple[str, Mapping[str, Any]]]
-"""(path, what its file holds)."""
 
 
 def write_page(
@@ -120,10 +110,11 @@ def page_of(
     return Page(
         title=title or _title(fits, tests),
         subtitle=", ".join(Path(name).name for name in names),
-        verdict=_verdict(fits, tests) if fits or tests else power_map_verdict(maps[0][1]),
+        verdict=page_verdict(fits, tests) if fits or tests else power_map_verdict(maps[0][1]),
         facts=_facts(fits, tests, maps),
         sections=tuple(sections),
         made_by=f"abi-toolkit {__version__}",
+        first=first_screen(fits[0]) if len(fits) == 1 else (),
     )
 
 
@@ -145,57 +136,6 @@ def _title(fits: Sequence[Fit], tests: Named) -> str:
     return f"Posterior of {', '.join(names)}" if len(names) <= 4 else (
         f"Posterior of {plural(len(names), 'parameter')}"
     )  # fmt: skip
-
-
-def _verdict(fits: Sequence[Fit], tests: Named) -> Verdict:
-    """The tests' verdict where there are any; a fit alone is never called right."""
-    unfinished = [fit for fit in fits if not fit.record.finished]
-    if not tests:
-        if len(fits) == 1:
-            return fit_verdict(fits[0])
-        words = (
-            f"{len(fits)} fits side by side. No test has compared any of them with the truth: that "
-            "two of them agree shows that they agree."
-        )
-        if unfinished:
-            first = fit_verdict(unfinished[0])
-            headline = f"Unfinished: {listing([fit.record.name for fit in unfinished])}"
-            return Verdict(
-                "untested", headline, f"{_interrupted(unfinished)} {words}", (), first.next_step
-            )
-        return Verdict("untested", "Not yet validated", words, (), fit_verdict(fits[0]).next_step)
-    over = verdict_over(tests)
-    lines, words = list(over.rests_on), over.words
-    if fits:
-        words += (
-            " The files do not record that these tests were of this fit: they stand together "
-            "because you put them together."
-        )
-        lines += [line for fit in fits for line in fit_evidence(fit)] if len(fits) == 1 else []
-    if not unfinished:
-        return Verdict(over.tone, over.headline, words, tuple(lines), over.next_step)
-    words = f"{_interrupted(unfinished)} {words}"
-    if over.tone == "rejected":
-        return Verdict(over.tone, over.headline, words, tuple(lines), over.next_step)
-    first = fit_verdict(unfinished[0])
-    headline = first.headline
-    if len(fits) > 1:
-        headline = f"Unfinished: {listing([fit.record.name for fit in unfinished])}"
-    return Verdict("untested", headline, words, tuple(lines), first.next_step)
-
-
-def _interrupted(fits: Sequence[Fit]) -> str:
-    """Which runs did not come to their end, and what that means for what is shown."""
-    parts = [f"{fit.record.name} was interrupted after {_progress(fit)}" for fit in fits]
-    return (
-        f"{listing(parts)}: what is shown of an interrupted run is the proposal of its last "
-        "finished round, which is not the answer."
-    )
-
-
-def _progress(fit: Fit) -> str:
-    done, plan = len(fit.record.posterior.rounds), fit.record.plan
-    return f"{done} of {plural(done if plan is None else plan.num_rounds, 'round')}"
 
 
 def _require_known(parameters: Sequence[str], fits: Sequence[Fit]) -> None:
@@ -257,7 +197,7 @@ def _comparison(fits: Sequence[Fit]) -> Table:
         seconds = sum(r.seconds for r in posterior.rounds)
         rounds: Cell = len(posterior.rounds)
         if not fit.record.finished:
-            rounds = Written(f"unfinished: {_progress(fit)}", float(len(posterior.rounds)))
+            rounds = Written(f"unfinished: {progress(fit)}", float(len(posterior.rounds)))
         name, calls = fit.record.name, posterior.num_simulations
         rows.append((name, calls, rounds, round(seconds, 1), *cells))
     return Table(

@@ -15,14 +15,14 @@ from simulators.random import child_seed
 
 from ..files.origin import from_origin
 from ..files.parts import read_parts
-from ..files.run_folder import RunFolder
+from ..files.run_folder import POSTERIOR, RunFolder
 from ..generators.support import Support
 from ..posterior import ABIPosterior, load
 from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Plan
+from ..rounds.record import RoundState
 from ..sampler import answer_after
 
-_POSTERIOR = "posterior.safetensors"
 _NUM_PRIOR = 10_000
 _NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
 _MOST_DRAWS, _MOST_VALUES = 10_000, 200_000
@@ -49,6 +49,8 @@ class FitRecord:
     versions: dict[str, str] | None
     """Of the packages that made the fit, where recorded."""
     notes: tuple[str, ...]
+    kept: bool = True
+    """Whether the answer itself was read, with its verdict; else only the rounds that led to it."""
 
     @property
     def finished(self) -> bool:
@@ -80,6 +82,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
         posterior, plan, origin = _read_folder(path)
     seed = child_seed(wanted.seed, 0)
     notes: list[str] = []
+    kept = not path.is_dir() or (path / POSTERIOR).is_file()
     prior, simulator = _prior_and_simulator(origin, wanted, notes)
     draws = None if prior is None else _prior_draws(prior, posterior, wanted, notes)
     support = getattr(posterior.model, "support", None)
@@ -98,6 +101,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
         origin=origin,
         versions=_versions(path),
         notes=tuple(notes),
+        kept=kept,
     )
 
 
@@ -109,16 +113,24 @@ def is_fit(path: Path) -> bool:
 def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
     folder = RunFolder.open(path)
     plan, x_o, names, origin = folder.request()
-    if (path / _POSTERIOR).is_file():
-        return load(path / _POSTERIOR), plan, origin
-    # The distance is not called: a report reads the answer of the round.
-    state = folder.last_state(plan, x_o, FixedKernel(lambda x: x[:, 0]))
+    if (path / POSTERIOR).is_file():
+        return load(path / POSTERIOR), plan, origin
+    state = _last_state(folder, plan, x_o)
     if state is None:
         raise ValueError(
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
     return answer_after(state, plan, x_o, names), plan, origin
+
+
+def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None:
+    """The last round's state; a distance or an encoder of the user's is not there to be read."""
+    try:
+        return folder.last_state(plan, x_o, None)
+    except (ValueError, KeyError):
+        # The distance is not called: a report reads the answer of the round.
+        return folder.last_state(plan, x_o, FixedKernel(lambda x: x[:, 0]))
 
 
 def _draws(posterior: ABIPosterior, num_samples: int | None, seed: int) -> Tensor:

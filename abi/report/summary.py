@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..files.arviz_data import as_columns
 from ..files.parts import write_bytes
+from ..files.run_folder import POSTERIOR
 from ..files.versions import versions
 from ..posterior import ABIPosterior
 
@@ -39,10 +42,27 @@ def describe(samples: Tensor, names: Sequence[str]) -> dict[str, dict[str, Any]]
     }
 
 
+def mean_and_sd(moments: Mapping[str, Any]) -> str:
+    """Three decimals, or as many as show two digits of the standard deviation.
+
+    >>> mean_and_sd({"mean": 3.9671, "sd": 0.0731}), mean_and_sd({"mean": 0.5, "sd": 2.1e-05})
+    ('3.967 ± 0.073', '0.500000 ± 0.000021')
+    """
+    from validation.page.words import measured
+
+    mean, sd = moments["mean"], moments["sd"]
+    if sd is None:  # of one draw
+        return f"{mean:.6g}"
+    if sd >= 1e-6 and max(abs(mean), sd) < 1e7:
+        places = max(3, 1 - math.floor(math.log10(sd)))
+        return f"{mean:.{places}f} ± {sd:.{places}f}"
+    return f"{measured(mean, sd, 2)} ± {measured(sd, sd, 2)}"
+
+
 def summarise(
     posterior: ABIPosterior, samples: Tensor, exact: Tensor | None, asked: dict[str, Any]
 ) -> dict[str, Any]:
-    """The contents of ``summary.json``: the answer, what it cost, and what made it."""
+    """The contents of ``summary.json``: the answer, its verdict, what it cost, and what made it."""
     names = posterior.parameter_names
     return {
         "posterior": describe(samples, names),
@@ -50,6 +70,7 @@ def summarise(
         "x_o": posterior.x_o.tolist(),
         "num_samples": len(samples),
         "simulator_calls": posterior.num_simulations,
+        "verdict": posterior.verdict.to_dict(),
         "x_o_p_value": posterior.rounds[-1].x_o_p_value,
         "failures": sum(record.failures for record in posterior.rounds),
         "seconds": sum(record.seconds for record in posterior.rounds),
@@ -58,6 +79,13 @@ def summarise(
         "config": posterior.config.to_dict(),
         "versions": versions(),
     }
+
+
+def write_answer(posterior: ABIPosterior, samples: Tensor, folder: Path) -> None:
+    """Leave posterior, samples (n, d) and the table of rounds in a run's folder."""
+    posterior.save(folder / POSTERIOR)
+    write_samples(samples, posterior.parameter_names, folder / "samples.csv")
+    write_rounds(posterior, folder / "rounds.csv")
 
 
 def write_samples(samples: Tensor, names: Sequence[str], path: Path) -> None:
@@ -73,7 +101,7 @@ def write_rounds(posterior: ABIPosterior, path: Path) -> None:
     """Write one line a round as CSV."""
     rows = []
     for record in posterior.rounds:
-        values = record.to_dict()
+        values = as_columns(record)
         for name in ("network", "generator"):
             log = values.pop(name)
             values[f"{name}_epochs"] = None if log is None else log["epochs"]

@@ -13,7 +13,7 @@ that depends on x alone, and changes the law of theta given x at none of the oth
 
 Theta come from the prior exactly, or the null would not be exact: draws of the prior that lie in T,
 or draws of a flow with its base stretched, accepted with probability proportional to
-p(theta) / q_wide(theta), whichever keeps more.
+p(theta) / q_wide(theta) (but for 0.5% of the weight, at T's edge), whichever keeps more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ _TRIES = 6  # times K draws at an x, of which K must lie inside
 _LEAST_INSIDE = 0.25  # of the first K
 _AT_X_O = 1_000
 _MEMBER_DRAWS = 500
-_PILOT, _LEAST_ACCEPTED = 2_000, 0.004
+_PILOT, _LEAST_ACCEPTED = 1_000, 0.004
+_PRICE = 8  # of a flow's draw, in draws of the prior
+_ENOUGH = 0.1  # of a pilot: nothing cheaper is looked for
+_TRUNCATED = 0.005  # of the weight, which is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +121,21 @@ def _accepted(
 ) -> Tensor | None:
     """Draws of the prior inside the regions, by rejection; None where that is hopeless.
 
-    Of the proposals, the prior itself and q with its base stretched, the one that keeps most.
+    Of the proposals, the prior itself and q with its base stretched, the one that keeps most for
+    its price: draws of a flow cost far more than those of the prior, most of which a box excludes.
     """
-    proposals = _proposals(prior, regions)
-    pilots = [_acceptance(draw(_PILOT, child_seed(seed, 0))[1]) for draw in proposals]
-    share = max(pilots)
-    draw = proposals[pilots.index(share)]
+    first, *others = _proposals(prior, regions)
+    share = _PRICE * _acceptance(first(_PRICE * _PILOT, child_seed(seed, 0))[1])
+    draw, price = first, _PRICE
+    for other in others if share < _ENOUGH else ():
+        kept = _acceptance(other(_PILOT, child_seed(seed, 0))[1])
+        if kept > share:
+            share, draw, price = kept, other, 1
     while share > _LEAST_ACCEPTED:
-        count = int(1.3 * num_samples / share) + _PILOT
+        count = int(price * (1.3 * num_samples / share + _PILOT))
         theta, log_weights = draw(count, child_seed(seed, 1, count))
         uniform = torch.rand(count, generator=torch_generator(child_seed(seed, 2, count))).double()
-        theta = theta[uniform.log() <= log_weights - log_weights.max()]
+        theta = theta[uniform.log() <= log_weights - _bound(log_weights)]
         if len(theta) >= num_samples:
             return theta[:num_samples]
         share *= 0.5  # a weight larger than all of the pilot's came up
@@ -150,9 +157,22 @@ def _proposals(prior: Prior, regions: tuple[Region, ...]) -> list[Proposal]:
 
 
 def _acceptance(log_weights: Tensor) -> float:
-    """Share of draws that rejection keeps, with the largest weight as its bound."""
-    largest = log_weights.max()
-    return float((log_weights - largest).exp().mean()) if torch.isfinite(largest) else 0.0
+    """Share of draws that rejection keeps."""
+    bound = _bound(log_weights)
+    return float((log_weights - bound).exp().clamp_max(1.0).mean()) if bound > -torch.inf else 0.0
+
+
+def _bound(log_weights: Tensor) -> float:
+    """The bound that rejection takes for the largest weight: all but 0.5% of theirs is below it.
+
+    The very largest of a flow's weights belong to theta at the edge that it hardly draws.
+    """
+    ordered = log_weights.sort(descending=True).values
+    if not torch.isfinite(ordered[0]):
+        return -torch.inf
+    w = (ordered - ordered[0]).exp()
+    above = w.cumsum(dim=0) - torch.arange(1, len(w) + 1) * w  # of the first k, beyond the k-th
+    return float(ordered[(above <= _TRUNCATED * w.sum()).sum() - 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +183,8 @@ class Judged:
         candidates: of those pairs.
         kept: which of the pairs they are, (n,).
         at_x_o: q's draws at x_o inside the regions, (m, d).
-        members: the mean of each flow's draws at x_o in sds of ``at_x_o``, (M, d).
+        members: of each flow's draws at x_o the mean, in sds of ``at_x_o``, and the log of their
+            sd over its own, (M, d, 2).
     """
 
     candidates: Candidates
@@ -195,8 +216,10 @@ def candidates_of(
         q.log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
         seed=child_seed(seed, 2),
     )
-    means = q.member_means(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))
-    members = (means - here.mean(dim=0)) / here.std(dim=0).clamp_min(1e-30)
+    own = q.of_members(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))
+    unit = here.std(dim=0).clamp_min(1e-30)
+    place = (own.mean(dim=1) - here.mean(dim=0)) / unit
+    members = torch.stack([place, (own.std(dim=1) / unit).clamp_min(1e-30).log()], dim=2)
     return Judged(candidates, enough, here, members)
 
 

@@ -107,6 +107,7 @@ _NOT_CONDITIONAL = (
     "its generator knows the posterior at x_o alone, and no pair has that x; fit with "
     "proposal='truncated' and adjustment='conditional'"
 )
+_KNOWN_DISTANCE = "its distance is to the posterior at x_o; fit without distance="
 
 
 class Fit(Protocol):
@@ -131,13 +132,14 @@ class Fit(Protocol):
 def why_at_x_o_alone(fit: Fit) -> str:
     """Why an answer knows no x but its own."""
     model, encoder, config = fit.model, fit.rounds[-1].encoder, fit.config
-    if not isinstance(model, FlowModel) or config.adjustment != "conditional":
+    if encoder is None:
+        return _KNOWN_DISTANCE
+    conditional = isinstance(model, FlowModel) and config.adjustment == "conditional"
+    if not conditional or ConditionalFlows.of(model) is not None:
         return _NOT_CONDITIONAL
     if encoder == OWN_ENCODER:
         return "its encoder is a module of yours, which abi.load(path, encoder=...) takes"
-    if model.encoders is None:
-        return "its file is of an earlier version, which kept no encoders; fit again"
-    return _NOT_CONDITIONAL
+    return "its file is of an earlier version, which kept no encoders; fit again"
 
 
 def for_tests(
@@ -204,7 +206,7 @@ def rounds_of(records: tuple[RoundRecord, ...]) -> tuple[RoundCheck, ...]:
 
 def not_judged(records: tuple[RoundRecord, ...], conditional: bool) -> Verdict:
     """The verdict where there are no pairs."""
-    reason = _NOT_CONDITIONAL
+    reason = _KNOWN_DISTANCE if records[-1].encoder is None else _NOT_CONDITIONAL
     if conditional:
         reason = "no check pairs were kept; posterior.check(num_simulations=600) draws some"
     verdict = untold(reason, records[-1].x_o_p_value)

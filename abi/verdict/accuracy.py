@@ -20,6 +20,7 @@ Rubin (2006), the local linear form as in Beaumont, Zhang & Balding (2002).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -93,24 +94,25 @@ def deviations(
     Args:
         candidates: the pairs, with q's draws.
         names: of the parameters, d.
-        members: the mean of each flow's draws at x_o, in sds of q there, (M, d).
+        members: of each flow's draws at x_o the mean, in sds of q there, and the log of their sd
+            over q's, (M, d, 2).
     """
-    values, rough = _columns(candidates), torch.zeros(len(names))
+    values, rough = _columns(candidates), torch.zeros(len(names), 2)
     labels = list(names)
     if members is not None and len(members) > 1:
-        rough = members.std(dim=0)
+        rough = _disagreement(members)
     if candidates.log_q is not None:
         labels.append("log density")
-        rough = torch.cat([rough, torch.zeros(1)])
+        rough = torch.cat([rough, torch.zeros(1, 2)])
     weights = nearness(candidates.distance)
     mean, error = read_at_x_o(values, candidates.context, weights)
-    residual = (values.double() - _smooth(values, candidates.context, weights)).square()
-    logs = [variance_at_x_o(part, candidates.context, weights) for part in residual.T]
+    squares = _squares(values, candidates.context, weights)
+    logs = [variance_at_x_o(part, candidates.context, weights) for part in squares.T]
     log_variance, of_log = (torch.stack(parts) for parts in zip(*logs, strict=True))
-    wide = (error.square() + rough.double().square()).sqrt()
+    wide = (error.square() + rough[:, 0].double().square()).sqrt()
     times = _critical(2 * len(labels))
     ratio = (-0.5 * log_variance).exp()
-    spread = (0.5 * times * of_log).exp()
+    spread = (times * ((0.5 * of_log).square() + rough[:, 1].double().square()).sqrt()).exp()
     return tuple(
         Deviation(
             label,
@@ -120,10 +122,35 @@ def deviations(
             float(ratio[j]),
             float(ratio[j] / spread[j]),
             float(ratio[j] * spread[j]),
-            float(times * rough[j]),
+            float(times * rough[j, 0]),
         )
         for j, label in enumerate(labels)
     )
+
+
+def expected_c2st(parts: tuple[Deviation, ...], members: Tensor | None) -> float:
+    """How well a classifier would tell the answer from the truth at x_o, if both were normal.
+
+        Phi( 1/2 sqrt( sum_j bias_j^2 + rough_j^2 + 2 log(sd ratio_j)^2 ) ),
+
+    from the deviations of the parameters and the disagreement of the flows: 0.5 is perfect. It is
+    for comparing fits; where posteriors are far from normal it is too low.
+    """
+    total = sum(part.bias**2 + 2.0 * math.log(part.sd_ratio) ** 2 for part in parts)
+    if members is not None and len(members) > 1:
+        total += float(members[..., 0].std(dim=0).square().sum())
+    return float(torch.special.ndtr(torch.tensor(0.5 * total**0.5, dtype=torch.float64)))
+
+
+def _disagreement(members: Tensor) -> Tensor:
+    """How far one flow's mean lies from the others', and how far the sd may be off, (d, 2).
+
+    Where flows disagree about the mean, q, which mixes them, is wider than each; so its sd is as
+    much in doubt as that of the flows, and by what their means add to it.
+    """
+    mean, log_sd = members[..., 0].std(dim=0), members[..., 1].std(dim=0)
+    added = -0.5 * torch.log1p(-mean.square().clamp_max(0.9))
+    return torch.stack([mean, (log_sd.square() + added.square()).sqrt()], dim=1)
 
 
 def _columns(candidates: Candidates) -> Tensor:
@@ -145,15 +172,21 @@ def _columns(candidates: Candidates) -> Tensor:
     return scores
 
 
-def _smooth(values: Tensor, context: Tensor, weights: Tensor) -> Tensor:
-    """A ridge fit of values by context: what is no noise about the regression, (N, m)."""
+def _squares(values: Tensor, context: Tensor, weights: Tensor) -> Tensor:
+    """Squares of what a ridge fit of values by context leaves, as large as the noise's, (N, m).
+
+    With H the fit's map of values to fitted ones, E r_i^2 = (1 - 2 H_ii + sum_j H_ij^2) s^2.
+    """
     h = torch.cat([torch.ones(len(context), 1), context], dim=1).double()
     w = weights.double()[:, None]
     ridge = 10.0 * torch.eye(h.shape[1], dtype=torch.float64)
     ridge[0, 0] = 1e-6
-    slopes = torch.linalg.solve(h.T @ (w * h) + ridge, h.T @ (w * values.double()))
-    fitted: Tensor = h @ slopes
-    return fitted
+    to_slopes = torch.linalg.solve(h.T @ (w * h) + ridge, (w * h).T)
+    residual = values.double() - h @ (to_slopes @ values.double())
+    own = (h * to_slopes.T).sum(dim=1)
+    left = 1.0 - 2.0 * own + (h @ (to_slopes @ to_slopes.T) * h).sum(dim=1)
+    squares: Tensor = residual.square() / left.clamp_min(0.1)[:, None]
+    return squares
 
 
 def _critical(count: int) -> float:

@@ -29,6 +29,7 @@ class Check:
         p_values: of its tests, by name.
         deviations: how far each parameter may be off at x_o.
         controls: p-values of the same panel for answers that are wrong: "prior", "wide".
+        expected_c2st: what a classifier at x_o would come to, by the deviations; 0.5 is perfect.
     """
 
     num_pairs: int
@@ -37,6 +38,7 @@ class Check:
     p_values: Mapping[str, float] = field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
     controls: Mapping[str, float] = field(default_factory=dict)
+    expected_c2st: float | None = None
 
     @property
     def parameters(self) -> tuple[Deviation, ...]:
@@ -153,7 +155,10 @@ class Verdict:
         controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
         if controls:
             lines.append(f"    wrong on purpose     {', '.join(controls)}")
-        lines.append("  how far off at x_o?    bias in sds, sd over the true one (95% together)")
+        lines.append(
+            "  how far off at x_o?    bias in sds, sd over the true one (95% together); "
+            f"C2ST about {check.expected_c2st:.2f}"
+        )
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]
 

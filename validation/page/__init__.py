@@ -22,6 +22,7 @@ from .blocks import (
     Shade,
     Table,
     Text,
+    Tone,
     Verdict,
     Written,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Shade",
     "Table",
     "Text",
+    "Tone",
     "Verdict",
     "Written",
     "render",

@@ -189,3 +189,5 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     made_by: str
+    first: tuple[Figure, ...] = ()
+    """Pictures of the first screen, right under the verdict's words."""

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .blocks import Tone, Verdict
+from .controls import doubt
 from .validation_page import verdict_of
 from .words import listing, plural
 
-_WORST_FIRST: tuple[Tone, ...] = ("rejected", "untested", "not-rejected")
+WORST_FIRST: tuple[Tone, ...] = ("rejected", "untested", "not-rejected")
 
 
 def verdict_over(tests: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
@@ -21,7 +22,7 @@ def verdict_over(tests: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
     verdicts = [(name, verdict_of(data)) for name, data in tests]
     if len(verdicts) == 1:
         return verdicts[0][1]
-    tone = next(t for t in _WORST_FIRST if any(v.tone == t for _, v in verdicts))
+    tone = next(t for t in WORST_FIRST if any(v.tone == t for _, v in verdicts))
     counts = [len(data["rejected"]) for _, data in tests]
     total = plural(sum(len(data["results"]) for _, data in tests), "test")
     step = next((v.next_step for _, v in verdicts if v.tone == tone and v.next_step), None)
@@ -35,7 +36,11 @@ def verdict_over(tests: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
         for name, verdict in verdicts
     )
     lines = [f"{name}: {line}" for name, verdict in verdicts for line in verdict.rests_on]
-    return Verdict(tone, headline, f"{words} {_meaning(verdicts, tone)}", tuple(lines), step)
+    meaning = _meaning(verdicts, tone)
+    if tone == "untested":
+        doubts = (doubt(data, f"the tests of {name}") for name, data in tests)
+        meaning = " ".join([meaning, *filter(None, doubts)])
+    return Verdict(tone, headline, f"{words} {meaning}", tuple(lines), step)
 
 
 def _meaning(verdicts: Sequence[tuple[str, Verdict]], tone: Tone) -> str:
@@ -47,10 +52,4 @@ def _meaning(verdicts: Sequence[tuple[str, Verdict]], tone: Tone) -> str:
             f"The tests find that the posterior is not the true one in {names}: its intervals "
             f"should not be used as they are. {each}"
         )
-    text = f"That is no proof of being right: small differences pass. {each}"
-    if tone == "untested":
-        text += (
-            f" And the prior itself would pass the tests of {names}: whether that posterior has "
-            "learned anything, they cannot tell."
-        )
-    return text
+    return f"That is no proof of being right: small differences pass. {each}"

@@ -28,6 +28,8 @@ TITLES = {
     "lc2st_nf": "Local classifier test for flows (L-C2ST-NF)",
     "local_hpd": "Local highest-density coverage",
 }
+CONTROL_COLUMNS = {"prior": "p of the prior", "wide": "p if 1.5 times wider"}
+"""Posteriors that are wrong on purpose, as columns."""
 _KS = ("sbc", "tarp", "hpd", "colt", "colt_identity")
 """Tests whose statistic is a Kolmogorov-Smirnov distance of independent uniform ranks."""
 _FACTS = {
@@ -44,6 +46,8 @@ _FACTS = {
 
 def summary_table(data: Mapping[str, Any]) -> Table:
     """One row a test, as ``print(report)`` shows them."""
+    tried = data.get("controls") or {}
+    columns = [CONTROL_COLUMNS.get(name, name) for name in tried]
     rows = tuple(
         (
             TITLES.get(row["method"], row["method"]),
@@ -51,17 +55,26 @@ def summary_table(data: Mapping[str, Any]) -> Table:
             float(f"{row['p_value']:.2g}"),
             float(f"{row['p_value_adjusted']:.2g}"),
             "rejects" if row["rejected"] else "does not reject",
+            *(_two_digits(p_values.get(row["method"])) for p_values in tried.values()),
             row["sees"],
             row["blind_to"],
         )
         for row in data["results"]
     )
+    caption = (
+        f"Every test, with p-values adjusted for their number (Holm) at level {data['alpha']:g}"
+    )
+    caption += "; beside them the adjusted p-values of what is wrong on purpose" if tried else ""
     return Table(
-        f"Every test, with p-values adjusted for their number (Holm) at level {data['alpha']:g}",
-        ("test", "statistic", "p", "adjusted p", "verdict", "sees", "cannot see"),
+        caption,
+        ("test", "statistic", "p", "adjusted p", "verdict", *columns, "sees", "cannot see"),
         rows,
         sortable=True,
     )
+
+
+def _two_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.2g}")
 
 
 def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, key: str) -> Section:

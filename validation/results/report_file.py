@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = "abi-validation"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _NUMBER = int | float
 _ENTRIES: Mapping[str, Any] = {
     "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
@@ -66,7 +66,38 @@ def load_report(path: str | Path) -> dict[str, Any]:
     for place, row in enumerate(data["results"]):
         _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
     _check_names(data, f"`path`: {path}")
+    _check_controls(data.setdefault("controls", {}), f"`path`: {path}")
+    if data.setdefault("of", None) is not None:
+        check_of(data["of"], f"`path`: {path}: `of`")
     return data
+
+
+def check_of(of: Any, where: str) -> dict[str, Any]:
+    """What was validated, in JSON's types: the calls, the seed and the constants of a fit.
+
+    Raises:
+        ValueError: if it is another thing.
+    """
+    kinds = {"calls": int, "seed": int | None, "config": dict}
+    wrong = not isinstance(of, Mapping) or not of or not set(of) <= set(kinds)
+    if wrong or any(not isinstance(of[name], kinds[name]) for name in of):
+        found = dict(of) if isinstance(of, Mapping) else of
+        raise ValueError(
+            f'{where} must map "calls" to a number, "config" to a dict and, of one fit, "seed" to '
+            f"its seed; got {str(found)[:80]}."
+        )
+    plain: dict[str, Any] = json.loads(json.dumps(dict(of)))
+    return plain
+
+
+def _check_controls(controls: Any, where: str) -> None:
+    """Refuse what is not p-values by test by posterior."""
+    rows = controls.values() if isinstance(controls, dict) else [None]
+    if any(
+        not isinstance(row, dict) or not all(isinstance(p, _NUMBER) for p in row.values())
+        for row in rows
+    ):
+        raise ValueError(f"{where} is damaged: `controls` must hold p-values by test.")
 
 
 def _check_names(data: Mapping[str, Any], where: str) -> None:

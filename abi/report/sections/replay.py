@@ -6,6 +6,8 @@ from pprint import pformat
 from typing import Any
 
 from validation.page import Block, Code, Facts, Section, Text
+from validation.page.controls import STRONGEST, quoted
+from validation.page.words import number
 
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER
@@ -47,6 +49,7 @@ def replay_section(record: FitRecord, key: str) -> Section:
         )
     blocks += [
         Code(fit_code(record), "Python"),
+        *([validation_step(record)] if record.posterior.answer is not None else []),
         Facts(_constants(record.posterior), folded="All constants of the fit"),
     ]
     if record.versions is not None:
@@ -96,12 +99,26 @@ def validation_code(record: FitRecord) -> str:
         setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
     words = f"num_simulations={calls}, seed=seed"
     words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
-    words += ", config=config" if _config(posterior.config) else ""
+    own = _config(posterior.config)
+    words += ", config=config" if own else ""
+    constants = "config" if own else "abi.ABIConfig()"
+    of = f'{{"calls": {calls}, "config": {constants}.to_dict()}}'
     return (
         f"{setup}"
         f"q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, {words}))\n"
         f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}, seed=0), "
-        '["sbc", "c2st"]).save("validation.json")'
+        f'{quoted(STRONGEST)}, controls=True).save("validation.json", of={of})'
+    )
+
+
+def validation_step(record: FitRecord) -> Code:
+    """The two lines that validate, and what they cost at this fit's own pace."""
+    minutes = NUM_FITS * sum(r.seconds for r in record.posterior.rounds) / 60
+    pace = f"{number(minutes, 2)} minutes" if minutes < 90 else f"{number(minutes / 60, 2)} hours"
+    return Code(
+        validation_code(record),
+        f"To test the method behind it over the whole prior, in two lines (the price is {NUM_FITS} "
+        f"fits, {pace} at the pace of this one; then give validation.json to abi report as well):",
     )
 
 

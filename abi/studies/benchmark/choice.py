@@ -38,6 +38,10 @@ EXPERIMENTS: Mapping[str, tuple[str, str]] = {
         "local.run.run_lc2st",
         "local tests of trained flows beside the oracle (L-C2ST, Figures 1 to 6, Tables 1 and 3)",
     ),
+    "verdict": (
+        "verdict.run.run_verdict",
+        "level, power and truth of the verdict of a fit",
+    ),
 }
 """Name -> its function of ``quick``, what the experiment shows and the paper's place."""
 

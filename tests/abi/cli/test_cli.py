@@ -38,10 +38,20 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
     with (out / "rounds.csv").open() as file:
         rounds = list(csv.DictReader(file))
     assert [row["round"] for row in rounds] == ["1", "2"]
-    assert sum(int(row["simulator_calls"]) for row in rounds) == summary["simulator_calls"]
+    checked = summary["verdict"]["num_calls"]
+    assert checked == 105  # 7% of the budget
+    made = sum(int(row["simulator_calls"]) for row in rounds)
+    assert made + checked == summary["simulator_calls"]
+    judged = ("before_num_pairs", "before_p_value", "before_largest_bias", "moved")
+    assert [rounds[0][name] for name in judged] == [""] * 4
+    assert all(float(rounds[1][name]) > 0 for name in judged)
+    assert "before" not in rounds[1]
+    assert summary["verdict"]["headline"] in done.stdout
     assert (out / "marginals.png").read_bytes().startswith(b"\x89PNG")
     posterior = abi.load(out / "posterior.safetensors")
     assert posterior.sample((3,)).shape == (3, 2)
+    assert str(posterior.verdict) in done.stdout
+    assert json.loads(json.dumps(posterior.verdict.to_dict())) == summary["verdict"]
     # A prior that is an object of torch is found again by the name it was given by.
     origin = RunFolder.open(out).request()[3]
     assert origin["prior"] == {"path": "mymodule:prior", "arguments": None}
@@ -76,6 +86,11 @@ def test_an_interrupted_run_goes_on(folder: Path) -> None:
         (cut / name).write_bytes((folder / "whole" / name).read_bytes())
     assert run(folder, *words, "cut", "--resume").returncode == 0
     assert (cut / "samples.csv").read_text() == (folder / "whole" / "samples.csv").read_text()
+    verdicts = [
+        json.loads((path / "summary.json").read_text())["verdict"]
+        for path in (cut, folder / "whole")
+    ]
+    assert verdicts[0] == verdicts[1]
 
 
 @pytest.mark.parametrize(
@@ -155,10 +170,11 @@ def test_a_store_feeds_the_fit_and_the_tests(folder: Path) -> None:
     assert made.returncode == 0, made.stderr
     fitted = run(folder, "fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:prior",
                  "--observed", "observed.csv", "--simulations", "store", "--rounds", "1",
-                 "--no-progress", "--run-dir", "run")  # fmt: skip
+                 "--num-simulations", "2000", "--no-progress", "--run-dir", "run")  # fmt: skip
     assert fitted.returncode == 0, fitted.stderr
     summary = json.loads((folder / "run" / "summary.json").read_text())
-    assert summary["simulator_calls"] == 0
+    # The pairs cost no call; the check of the answer does.
+    assert summary["simulator_calls"] == summary["verdict"]["num_calls"] == 140
     assert summary["posterior"]["theta_1"]["mean"] == pytest.approx(0.325, abs=0.15)
     tested = run(folder, "validate", "--posterior", "mymodule:sharp", "--data", "store",
                  "--method", "sbc", "--out", "report.json")  # fmt: skip

@@ -17,6 +17,7 @@ from fits import SMALL, X_O, quick_fit
 
 import abi
 from abi.posterior import DRAWS_KEY
+from abi.verdict.record import Check, Verdict
 from simulators import GaussianLinear, sample_joint
 from simulators.random import child_seed, isolated_rng
 from validation import PerObservation, as_posterior, c2st, sbc
@@ -73,6 +74,39 @@ def test_rounds_are_a_group_of_their_own_with_one_value_a_round(
         assert rounds[name].values.tolist() == expected
     losses = [record.losses["network"] for record in posterior.rounds]
     assert rounds["network_validation_loss"].values.tolist() == losses
+
+
+def test_rounds_tell_what_each_says_of_the_answer_before_it(posterior: abi.ABIPosterior) -> None:
+    rounds = posterior.to_arviz(5)["rounds"]
+    before, moved = posterior.rounds[1].before, posterior.rounds[1].moved
+    assert before is not None
+    assert moved is not None
+    expected = {
+        "before_num_pairs": before.num_pairs,
+        "before_p_value": before.p_value,
+        "before_largest_bias": before.largest_bias,
+        "moved": moved.value,
+        "moved_by_chance": moved.by_chance,
+    }
+    for name, value in expected.items():
+        first, second = rounds[name].values.tolist()
+        assert math.isnan(first)
+        assert second == value
+    told = {name for name in _variables({"rounds": rounds}, "rounds") if name.startswith("before")}
+    assert told == {"before_num_pairs", "before_p_value", "before_largest_bias"}
+
+
+def test_the_verdict_goes_with_the_draws(posterior: abi.ABIPosterior, tmp_path: Path) -> None:
+    kept = posterior.to_arviz(5)["posterior"].attrs
+    assert kept["verdict"] == posterior.verdict.headline
+    assert kept["verdict_p_value"] == posterior.verdict.p_value
+    alone = replace(posterior, rounds=posterior.rounds[:1], verdict=Verdict("fails", "f", Check(0)))
+    pytest.importorskip("h5netcdf")
+    alone.to_arviz(5).to_netcdf(str(tmp_path / "fit.nc"))
+    again = xarray.open_dataset(tmp_path / "fit.nc", group="posterior", engine="h5netcdf")
+    assert again.attrs["verdict"] == "f"
+    assert math.isnan(again.attrs["verdict_p_value"])
+    again.close()
 
 
 def test_a_round_has_the_held_out_loss_of_each_network_it_trained(

@@ -20,7 +20,8 @@ QUICK = {"num_simulations": 400, "num_rounds": 2, "progress": False}
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "mine"
-    abi.fit(prior, simulate, X_O, run_dir=folder, **QUICK)
+    posterior = abi.fit(prior, simulate, X_O, run_dir=folder, **QUICK)
+    posterior.save(folder / "posterior.safetensors")
     return folder
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,37 +13,30 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pages import Outline, checked, page_for, stub
+from pages import Outline, page_for, stub
 from torch import Tensor
 from typer.testing import CliRunner
 
 import abi
 from abi.cli.app import app
-from abi.report.fit_page import fit_verdict, prepare
+from abi.report.fit_page import prepare
+from abi.report.fit_verdict import fit_evidence, fit_verdict
 from abi.report.sections.replay import NUM_FITS, fit_code, validation_code
 from abi.report.sources import Wanted, read_fit
 from abi.training.loop import TrainingLog
 from simulators import sample_prior
-from simulators.random import isolated_rng
 from validation import Report, load_report
 
 pytest.importorskip("matplotlib")
 
 
-@pytest.fixture
-def streams() -> Iterator[None]:
-    """The test posteriors below use torch's global stream."""
-    with isolated_rng(0):
-        yield
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
-
-
-def test_a_fit_alone_is_never_called_right(run_dir: Path, page: str) -> None:
+def test_a_page_says_the_verdict_of_its_fit_and_how_to_test_its_method(
+    run_dir: Path, page: str
+) -> None:
     text = Outline(page).text
-    assert "Not yet validated" in text
+    verdict = abi.load(run_dir / "posterior.safetensors").verdict
+    assert verdict.headline[1:] in text
+    assert "The verdict in detail" in text
     assert "validation.validate(q" in text
     assert "rejected by" not in text.lower()
     code = validation_code(read_fit(run_dir, Wanted()))
@@ -219,13 +211,12 @@ def test_a_program_gets_verdict_and_contents_as_json(run_dir: Path, tmp_path: Pa
     assert said["page"] == str(out)
     assert said["bytes"] == out.stat().st_size
     assert said["fits"] == [str(run_dir)]
-    assert said["verdict"]["headline"] == "Not yet validated"
+    verdict = abi.load(run_dir / "posterior.safetensors").verdict
+    assert said["verdict"]["headline"][1:] == verdict.headline[1:]
     assert said["validations"] == said["power_maps"] == []
 
 
 def test_a_failed_simulation_is_not_called_a_bias_where_none_is_retried() -> None:
-    from abi.report.fit_page import fit_evidence
-
     record = stub(2)
     log = TrainingLog(1, 0.0, 0.0)
     rounds = tuple(replace(r, dropped_fraction=0.1, network=log) for r in record.posterior.rounds)
@@ -277,20 +268,6 @@ def test_a_saved_report_makes_the_same_page_as_the_report(report: Report, tmp_pa
     assert load_report(tmp_path / "data.json")["rejected"] == list(report.rejected)
 
 
-def test_not_rejected_is_not_called_right(streams: None, tmp_path: Path) -> None:
-    from validation.page.validation_page import verdict_of
-    from validation.report import report_data
-
-    verdict = verdict_of(report_data(checked(exact, ["sbc", "tarp"], 200)))
-    assert verdict.tone == "untested"
-    assert "no proof of being right" in verdict.words
-    assert "the prior itself would pass" in verdict.words
-    assert verdict.next_step is not None
-    verdict = verdict_of(report_data(checked(exact, ["sbc", "c2st"], 200)))
-    assert verdict.tone == "not-rejected"
-    assert "the prior itself" not in verdict.words
-
-
 def test_fits_and_tests_share_a_page_only_where_they_can_belong_together(
     run_dir: Path, report: Report, tmp_path: Path
 ) -> None:
@@ -302,7 +279,7 @@ def test_fits_and_tests_share_a_page_only_where_they_can_belong_together(
     assert done.exit_code == 0, done.output
     text = Outline(out.read_text(encoding="utf-8")).text
     assert "Rejected by" in text
-    assert "do not record that these tests were of this fit" in text
+    assert "does not record the calls and constants of what it is of" in text
     data = json.loads((tmp_path / "two.json").read_text())
     data["asked"]["theta_dim"] = 3
     (tmp_path / "three.json").write_text(json.dumps(data))
@@ -343,7 +320,7 @@ def test_a_report_is_saved_as_page_or_data_only(report: Report, tmp_path: Path) 
     with pytest.raises(ValueError, match=r"must end in \.html .* got report\.txt"):
         report.save(tmp_path / "report.txt")
     (tmp_path / "new.json").write_text('{"format": "abi-validation", "version": 99}')
-    with pytest.raises(ValueError, match="version 99; this validation reads up to 1"):
+    with pytest.raises(ValueError, match="version 99; this validation reads up to 2"):
         load_report(tmp_path / "new.json")
 
 

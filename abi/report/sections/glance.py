@@ -1,0 +1,86 @@
+"""The answer at a glance: a row a parameter, its density with the prior's, mean and spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from validation.page import Figure
+from validation.page.palette import LIGHT
+from validation.page.svg import canvas, inline_svg
+from validation.page.words import listing
+
+from .density import curve
+from .marginals import Marginal
+
+MOST_ROWS = 6
+"""Of a picture of the first screen."""
+WIDTH, ROW = 400, 34
+_LONGEST_NAME = 18
+
+
+def answer_figure(marginals: Sequence[Marginal]) -> Figure:
+    """Densities of all parameters, or of the few that x_o says most about, one under another."""
+    shown = list(marginals)
+    if len(shown) > MOST_ROWS:
+        telling = sorted(shown, key=lambda m: -(m.contraction or 0.0))[:MOST_ROWS]
+        shown = [m for m in marginals if m in telling]
+    with canvas(WIDTH, 12 + ROW * len(shown)) as (figure, axes):
+        for row, m in enumerate(shown):
+            _ridge(axes, m, len(shown) - 1 - row)
+        axes.set(xlim=(0, 1), ylim=(-0.12, len(shown) - 0.02), xticks=[])
+        axes.set_yticks([len(shown) - 0.75 - row for row in range(len(shown))])
+        axes.set_yticklabels([short(m.name) for m in shown])
+        axes.tick_params(length=0, labelcolor=LIGHT["ink"])
+        values = axes.secondary_yaxis("right")
+        values.set_yticks([len(shown) - 0.75 - row for row in range(len(shown))])
+        values.set_yticklabels([_value(m) for m in shown])
+        values.tick_params(length=0, labelcolor=LIGHT["ink"])
+        for side in (axes, values):
+            side.spines[:].set_visible(False)
+        svg = inline_svg(figure)
+    caption = "Mean ± sd; the central 90% is filled, and each row has its own scale."
+    if len(shown) < len(marginals):
+        caption = (
+            f"The {len(shown)} of {len(marginals)} parameters that x_o says most about. {caption}"
+        )
+    marks = [("posterior", "posterior given x_o")]
+    marks += [("prior", "prior")] if any(m.prior is not None for m in shown) else []
+    marks += [("reference", "exact posterior")] if any(m.exact is not None for m in shown) else []
+    return Figure(
+        svg,
+        alt=f"Densities of {listing([f'{m.name}: {_value(m)}' for m in shown])}.",
+        caption=caption,
+        title="The answer",
+        legend=tuple(marks),
+    )
+
+
+def short(name: str) -> str:
+    """A name that leaves room for its row."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _value(m: Marginal) -> str:
+    return f"{m.near(m.mean, 2)} ± {m.near(m.sd, 2)}"
+
+
+def _ridge(axes: Any, m: Marginal, foot: int) -> None:
+    """One density, as high as a row, standing at ``foot``; the others in its scale."""
+    grid, density = curve(m.draws, m.span, m.ends)
+    top = max(float(density.max()), 1e-300) / 0.82
+    place = (grid - m.span[0]) / (m.span[1] - m.span[0])
+    low, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.95]))
+    inside = ((grid >= low) & (grid <= high)).tolist()
+    shade: dict[str, Any] = {"color": LIGHT["posterior"], "alpha": 0.28, "linewidth": 0}
+    axes.fill_between(place, foot, foot + density / top, where=inside, **shade)
+    if m.prior is not None:
+        other = curve(m.prior, m.span, m.ends)[1] / top
+        axes.plot(place, foot + np.minimum(other, 0.9), color=LIGHT["prior"], linewidth=1.2)
+    axes.plot(place, foot + density / top, color=LIGHT["posterior"], linewidth=1.6)
+    if m.exact is not None:
+        other = curve(m.exact, m.span, m.ends)[1] / top
+        line: dict[str, Any] = {"color": LIGHT["reference"], "linewidth": 1.3}
+        axes.plot(place, foot + np.minimum(other, 0.95), "--", **line)

@@ -1,0 +1,179 @@
+"""The verdict in detail: how far each parameter may be off, by which tests, and round by round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
+from validation.page.palette import LIGHT
+from validation.page.svg import canvas, inline_svg
+from validation.page.words import listing, number
+
+from ...verdict.accuracy import Deviation
+from ...verdict.record import ALPHA, Check
+from ...verdict.words import CONTROLS, TESTS
+from ..sources import FitRecord
+from .by_calls import calls_blocks
+from .glance import MOST_ROWS, WIDTH, short
+
+MOST_SHOWN = 12
+"""Parameters of the section's picture."""
+_WIDE, _ROW = 540, 24
+_LARGEST_BIAS, _LARGEST_RATIO = 3.0, 4.0
+"""Where the axes end at most."""
+_TICKS = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
+
+
+def verdict_section(record: FitRecord, key: str) -> Section:
+    """Intervals, tests with their controls, and the error by simulator calls."""
+    verdict = record.posterior.verdict
+    check = verdict.check
+    blocks: list[Block] = []
+    if check.parameters:
+        blocks.append(deviation_figure(check, MOST_SHOWN, _WIDE))
+    blocks += _tests(check)
+    blocks += calls_blocks(record.posterior)
+    facts = [
+        ("check pairs that judged", f"{check.num_pairs:,}"),
+        ("left out, their x out of reach", f"{check.left_out:,}"),
+        ("simulator calls for them", f"{verdict.num_calls:,}"),
+        ("of which failed", f"{verdict.failures:,}"),
+    ]
+    blocks.append(Facts(tuple(facts)))
+    return Section(f"{key}-verdict", "The verdict in detail", tuple(blocks))
+
+
+def deviation_figure(check: Check, most: int = MOST_ROWS, width: int = WIDTH) -> Figure:
+    """Bias and sd ratio of each parameter with their intervals; of many, the worst ones."""
+    parts = [part for part in check.parameters if all(map(math.isfinite, _numbers(part)))]
+    worst = sorted(parts, key=lambda part: (part.wrong, part.size), reverse=True)
+    shown = worst if len(parts) > most else parts
+    shown = shown[:most]
+    with canvas(width, 46 + _ROW * max(1, len(shown))) as (figure, axes):
+        axes.remove()
+        bias, ratio = figure.subplots(1, 2, sharey=True)
+        for row, part in enumerate(reversed(shown)):
+            _interval(bias, row, (part.bias, part.bias_low, part.bias_high), 0.0)
+            _interval(ratio, row, (part.sd_ratio, part.sd_ratio_low, part.sd_ratio_high), 1.0)
+        _axes(bias, ratio, shown)
+        svg = inline_svg(figure)
+    caption = "Intervals at x_o hold together with 95%."
+    if len(shown) < len(check.parameters):
+        caption = f"The {len(shown)} worst of {len(check.parameters)} parameters. {caption}"
+    return Figure(
+        svg,
+        alt=f"How far the answer may be off: {listing([_said(part) for part in shown])}.",
+        caption=caption,
+        title="How far off it may be",
+        legend=(
+            ("posterior", "holds what is right"),
+            ("observed", "leaves it out"),
+            ("bound", "right: no bias, the true sd"),
+        ),
+        numbers=_numbers_table(check),
+        wide=width > WIDTH,
+    )
+
+
+def _numbers(part: Deviation) -> tuple[float, ...]:
+    ratios = part.sd_ratio, part.sd_ratio_low, part.sd_ratio_high
+    return (part.bias, part.bias_low, part.bias_high, *ratios)
+
+
+def _interval(axes: Any, row: int, values: tuple[float, float, float], right: float) -> None:
+    """An estimate with its interval; another colour and shape where that leaves out ``right``."""
+    value, low, high = values
+    wrong = not low <= right <= high
+    colour = LIGHT["observed" if wrong else "posterior"]
+    axes.plot([low, high], [row, row], color=colour, linewidth=2.6 if wrong else 2.0)
+    axes.plot([value], [row], "D" if wrong else "o", color=colour, markersize=5.5)
+
+
+def _axes(bias: Any, ratio: Any, shown: Sequence[Deviation]) -> None:
+    """Ends, ticks and names."""
+    ends = [abs(end) for part in shown for end in (part.bias_low, part.bias_high)]
+    reach = 1.08 * min(max([0.5, *ends]), _LARGEST_BIAS)
+    bias.set(xlim=(-reach, reach), xlabel="bias, in sds")
+    bias.locator_params(axis="x", nbins=5)
+    ends = [max(end, 1.0 / end) for part in shown for end in _ratio_ends(part)]
+    reach = 1.08 * min(max([1.5, *ends]), _LARGEST_RATIO)
+    ratio.set(xscale="log", xlim=(1.0 / reach, reach), xlabel="sd over the true sd")
+    few = (0.25, 0.5, 1.0, 2.0, 4.0) if reach > 2.2 else _TICKS
+    ticks = [tick for tick in few if 1.0 / reach <= tick <= reach]
+    ratio.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    ratio.set_xticks([], minor=True)
+    bias.set_yticks(range(len(shown)), labels=[short(part.name) for part in reversed(shown)])
+    bias.set_ylim(-0.6, max(1, len(shown)) - 0.4)
+    bias.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+    ratio.tick_params(axis="y", length=0)
+    for axes, right in ((bias, 0.0), (ratio, 1.0)):
+        axes.axvline(right, color=LIGHT["muted"], linestyle=":", linewidth=1.3, zorder=0)
+        axes.spines["left"].set_visible(False)
+
+
+def _ratio_ends(part: Deviation) -> tuple[float, float]:
+    return max(part.sd_ratio_low, 1e-6), max(part.sd_ratio_high, 1e-6)
+
+
+def _said(part: Deviation) -> str:
+    return (
+        f"{part.name}: bias {number(part.bias, 2)} ({number(part.bias_low, 2)} to "
+        f"{number(part.bias_high, 2)}) sds, sd {number(part.sd_ratio, 2)} "
+        f"({number(part.sd_ratio_low, 2)} to {number(part.sd_ratio_high, 2)}) times the true one"
+    )
+
+
+def _numbers_table(check: Check) -> Table:
+    worst = sorted(check.deviations, key=lambda part: part.size, reverse=True)
+    columns = ("parameter", "bias", "from", "to", "sd ratio", "from", "to")
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (part.name, *(float(f"{value:.3g}") for value in _numbers(part))) for part in worst
+    )
+    caption = "Bias in posterior sds and sd over the true sd at x_o, with 95% intervals"
+    return Table(caption, columns, rows, sortable=len(rows) > 1)
+
+
+def _tests(check: Check) -> list[Block]:
+    """The panel's tests, and the same panel on answers that are wrong on purpose."""
+    from validation import NOTES
+
+    if check.p_value is None:
+        return [
+            Text(
+                f"{check.num_pairs:,} check pairs can be judged: too few for a test of the answer."
+            )
+        ]
+    said = "rejects" if check.rejects else "does not reject"
+    rows: list[tuple[Cell, ...]] = [("all together", _p(check.p_value), said, "any of the below")]
+    rows += [
+        (TESTS.get(name, name), _p(p), "", NOTES[name].sees if name in NOTES else "")
+        for name, p in check.p_values.items()
+    ]
+    blocks: list[Block] = [
+        Table(
+            f"The panel's tests of {check.num_pairs:,} check pairs around x_o; the level of "
+            f"{ALPHA:g} holds for all together",
+            ("test", "p", "verdict", "sees"),
+            tuple(rows),
+        )
+    ]
+    if check.controls:
+        judged = {"the answer": check.p_value}
+        judged |= {CONTROLS.get(name, name): p for name, p in check.controls.items()}
+        blocks.append(
+            Table(
+                "The same panel on what is wrong on purpose: it should reject these",
+                ("judged", "p", "verdict"),
+                tuple(
+                    (name, _p(p), "rejected" if p <= ALPHA else "not rejected")
+                    for name, p in judged.items()
+                ),
+            )
+        )
+    return blocks
+
+
+def _p(value: float) -> float:
+    return float(f"{value:.2g}")
