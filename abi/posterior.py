@@ -95,8 +95,7 @@ class ABIPosterior:
     @property
     def num_simulations(self) -> int:
         """Simulator calls really made: those of the check, retries and failures included."""
-        checked = 0 if self.pairs is None else self.pairs.num_calls
-        return checked + sum(record.simulator_calls for record in self.rounds)
+        return self.verdict.num_calls + sum(record.simulator_calls for record in self.rounds)
 
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0

@@ -37,6 +37,7 @@ from .rounds.reach import Reach
 from .rounds.record import RoundState
 from .rounds.steps import Round, Work
 from .training.torch_settings import usual_torch
+from .verdict.judge import untold
 
 
 def fit(
@@ -212,6 +213,8 @@ def run(
             if plan.num_check:
                 shown.phase("checking the answer")
                 posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
+            if folder is not None:
+                folder.finish(posterior)
     finally:
         torch.set_num_threads(threads)
         engine.close()
@@ -230,7 +233,7 @@ def answer_after(
 ) -> ABIPosterior:
     """The answer as a round leaves it, not yet checked."""
     kernel, reach = state.kernel, Reach.of(state, plan.config)
-    return ABIPosterior(
+    posterior = ABIPosterior(
         model=state.model,
         x_o=x_o,
         parameter_names=names,
@@ -238,8 +241,9 @@ def answer_after(
         accepted=state.accepted,
         seed=plan.seed,
         config=plan.config,
-        verdict=not_judged(state.records, reach is not None),
+        verdict=untold("not yet judged"),
         kernel=kernel if isinstance(kernel, LearnedKernel) else None,
         reach=reach,
         problem=problem,
     )
+    return replace(posterior, verdict=not_judged(posterior, reach is not None))

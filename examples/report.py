@@ -1,6 +1,4 @@
-"""Make report.html: a fit, and the validation of the method behind it, on one page.
-
-Fifty-one fits; one encoder and one flow keep each of them short.
+"""Make report.html: a fit, its verdict, and three tests of it on the pairs behind the verdict.
 
     python examples/report.py
 """
@@ -20,12 +18,7 @@ import simulators
 import validation
 
 HERE = Path(__file__).parent
-SETTINGS = {
-    "num_simulations": 1_000,
-    "config": abi.ABIConfig(encoder="flat", num_flows=1),
-    "parameter_names": NAMES,
-    "progress": False,
-}
+NUM_SIMULATIONS = 4_000
 
 
 def main() -> None:
@@ -33,17 +26,20 @@ def main() -> None:
     x_o = task(torch.tensor([[6.0, 0.8]]), seed=1)[0]
     with tempfile.TemporaryDirectory() as folder:
         run, tests = Path(folder) / "ball", Path(folder) / "ball-validation.json"
-        abi.fit(prior, throw, x_o, seed=0, run_dir=run, **SETTINGS)
-        q = validation.PerObservation(
-            lambda x, seed: abi.fit(prior, throw, x, seed=seed, **SETTINGS), progress=True
-        )
-        theta, x = simulators.sample_joint(task, 50, seed=2)
-        report = validation.validate(q, theta, x, ["sbc", "tarp", "hpd"], num_samples=200, seed=0)
+        posterior = abi.fit(
+            prior, throw, x_o, num_simulations=NUM_SIMULATIONS, seed=0, run_dir=run,
+            parameter_names=NAMES, progress=False,
+        )  # fmt: skip
+        print(posterior.verdict)
+        pairs = posterior.check_pairs()
+        methods = ["score_rank", "colt_identity", "hpd"]
+        report = validation.validate(*pairs, methods, seed=0, controls=True)
         print(report)
-        report.save(tests, parameter_names=NAMES)
+        made_by = {"calls": posterior.num_simulations, "config": posterior.config.to_dict()}
+        report.save(tests, parameter_names=NAMES, of=made_by)
         out = HERE / "report.html"
-        words = ["report", str(run), str(tests), "--title", "Where was it thrown?", "-o", str(out)]
-        subprocess.run([sys.executable, "-m", "abi", *words], check=True, cwd=HERE)
+        words = ["report", run.name, tests.name, "--title", "Where was it thrown?", "-o", str(out)]
+        subprocess.run([sys.executable, "-m", "abi", *words], check=True, cwd=folder)
 
 
 if __name__ == "__main__":

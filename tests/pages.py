@@ -56,8 +56,8 @@ def sharp(num_samples: int, x: Tensor) -> Tensor:
     return x / 2 + 0.2 * torch.randn(num_samples, *x.shape)
 
 
-def checked(q: Any, names: list[str], num_pairs: int = 80) -> Report:
-    return validate(q, *sample_joint(TASK, num_pairs, 0), names, num_samples=40)
+def checked(q: Any, names: list[str], num_pairs: int = 80, **words: Any) -> Report:
+    return validate(q, *sample_joint(TASK, num_pairs, 0), names, num_samples=40, **words)
 
 
 def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:

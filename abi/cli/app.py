@@ -67,7 +67,7 @@ abi check runs/mine
 abi check posterior.safetensors --simulator mymodule:simulate --prior mymodule:prior --strict""",
     validate_command: """
 # a fit, on the pairs that it kept for its check
-abi validate runs/mine -m lc2st -m score_rank --controls --out validation.json
+abi validate runs/mine -m score_rank -m colt_identity -m hpd --controls --out validation.json
 # an sbi posterior in mymodule.py, on a store of abi simulate
 abi validate --posterior mymodule:posterior --data store -m sbc -m colt
 # samples drawn before, and pictures of every test

@@ -34,8 +34,8 @@ def check_command(
 ) -> None:
     """Judge the answer of a fit by more simulations, which no training saw.
 
-    The saved posterior and summary.json then hold the pairs and the verdict that all there are
-    give; the answer stays as it is. Ctrl-C leaves everything as it was.
+    The saved posterior and summary.json then hold all the pairs and what they say;
+    the answer itself stays as it is. Ctrl-C leaves everything as it was.
     """
     from validation.posteriors.protocol import progress_bar
 
@@ -50,8 +50,7 @@ def check_command(
         with progress_bar(num_simulations, "checking the answer", progress) as advance:
             checked = posterior.checked(num_simulations, problem, _Counted(engine, advance))
     except KeyboardInterrupt:
-        text = f"\nabi: interrupted; {file} is as it was"
-        typer.secho(text, err=True, fg=typer.colors.YELLOW)
+        typer.secho(f"\nabi: interrupted; {file} is as it was", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     finally:
         engine.close()

@@ -84,7 +84,7 @@ def fit_command(
     """Infer the parameters of a simulator from one observation; a verdict ends the answer.
 
     OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
-    posterior.safetensors, and one file a round to go on from. abi check OUT sharpens the verdict.
+    posterior.safetensors, and one file a round to go on from.
     """
     check_workers(workers, timeout)  # before anything is written
     model = load_instance(simulator, "--simulator")

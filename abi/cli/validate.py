@@ -81,6 +81,8 @@ def validate_command(
     import validation
     from validation.methods.together import LOCAL
 
+    from ..report.validated import identity_of
+
     if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
         raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
     if out is not None and out.suffix == ".html":
@@ -101,8 +103,7 @@ def validate_command(
         observed = fit.x_o
     about: dict[str, Any] = {}
     if fit is not None:
-        of = {"calls": fit.num_simulations, "seed": fit.seed, "config": fit.config.to_dict()}
-        about = {"parameter_names": fit.parameter_names, "of": of}
+        about = {"parameter_names": fit.parameter_names, "of": identity_of(fit)}
     report = validation.validate(
         q,
         theta_rows,

@@ -7,7 +7,7 @@ import json
 import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -46,6 +46,14 @@ class Given:
 
 
 NOTHING_GIVEN = Given()
+
+
+class Kept(Protocol):
+    """As much of a posterior as a folder needs."""
+
+    def save(self, path: Path) -> None:
+        """Write it to one file."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,11 @@ class RunFolder:
     def save(self, state: RoundState) -> None:
         """Keep the state after a round; its simulations are part of it now."""
         save_state(state, self._file(len(state.records)))
+        shutil.rmtree(self.simulations, ignore_errors=True)
+
+    def finish(self, posterior: Kept) -> None:
+        """Keep the answer; the simulations of its check are part of it now."""
+        posterior.save(self.path / POSTERIOR)
         shutil.rmtree(self.simulations, ignore_errors=True)
 
     def last_state(

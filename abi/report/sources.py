@@ -51,11 +51,14 @@ class FitRecord:
     notes: tuple[str, ...]
     kept: bool = True
     """Whether the answer itself was read, with its verdict; else only the rounds that led to it."""
+    final: bool = False
+    """Whether the run is known to have ended, with all its rounds or as soon as it passed."""
 
     @property
     def finished(self) -> bool:
-        """Whether all the rounds asked for were run."""
-        return self.plan is None or len(self.posterior.rounds) >= self.plan.num_rounds
+        """Whether the rounds have ended."""
+        done = self.plan is None or len(self.posterior.rounds) >= self.plan.num_rounds
+        return done or self.final
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,13 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
     Raises:
         ValueError: if the path holds no fit, or a run without a finished round.
     """
+    kept = not path.is_dir() or (path / POSTERIOR).is_file()
     if not path.is_dir():
-        posterior, plan, origin = load(path), None, None
+        posterior, plan, origin, final = load(path), None, None, True
     else:
-        posterior, plan, origin = _read_folder(path)
+        posterior, plan, origin, final = _read_folder(path)
     seed = child_seed(wanted.seed, 0)
     notes: list[str] = []
-    kept = not path.is_dir() or (path / POSTERIOR).is_file()
     prior, simulator = _prior_and_simulator(origin, wanted, notes)
     draws = None if prior is None else _prior_draws(prior, posterior, wanted, notes)
     support = getattr(posterior.model, "support", None)
@@ -102,6 +105,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
         versions=_versions(path),
         notes=tuple(notes),
         kept=kept,
+        final=final,
     )
 
 
@@ -110,18 +114,19 @@ def is_fit(path: Path) -> bool:
     return path.is_dir() or path.suffix == ".safetensors"
 
 
-def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any]]:
+def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any], bool]:
+    """The answer, what was asked, where prior and simulator are, and whether the run has ended."""
     folder = RunFolder.open(path)
     plan, x_o, names, origin = folder.request()
     if (path / POSTERIOR).is_file():
-        return load(path / POSTERIOR), plan, origin
+        return load(path / POSTERIOR), plan, origin, True
     state = _last_state(folder, plan, x_o)
     if state is None:
         raise ValueError(
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    return answer_after(state, plan, x_o, names), plan, origin
+    return answer_after(state, plan, x_o, names), plan, origin, state.final
 
 
 def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None:

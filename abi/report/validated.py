@@ -64,5 +64,5 @@ def belonging(data: Mapping[str, Any], record: FitRecord) -> Belonging:
 
 def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Names of the constants in which two configs differ, as JSON has them."""
-    other = json.loads(json.dumps(other))
+    one, other = (json.loads(json.dumps(dict(config))) for config in (one, other))
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))

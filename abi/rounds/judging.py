@@ -204,13 +204,13 @@ def rounds_of(records: tuple[RoundRecord, ...]) -> tuple[RoundCheck, ...]:
     return tuple(judged)
 
 
-def not_judged(records: tuple[RoundRecord, ...], conditional: bool) -> Verdict:
-    """The verdict where there are no pairs."""
-    reason = _KNOWN_DISTANCE if records[-1].encoder is None else _NOT_CONDITIONAL
+def not_judged(fit: Fit, conditional: bool) -> Verdict:
+    """The verdict where there are no pairs, whether the answer is conditional or not."""
+    reason, last = why_at_x_o_alone(fit), fit.rounds[-1]
     if conditional:
         reason = "no check pairs were kept; posterior.check(num_simulations=600) draws some"
-    verdict = untold(reason, records[-1].x_o_p_value)
-    return replace(verdict, rounds=rounds_of(records), moved=records[-1].moved)
+    verdict = untold(reason, last.x_o_p_value)
+    return replace(verdict, rounds=rounds_of(fit.rounds), moved=last.moved)
 
 
 def _judged(

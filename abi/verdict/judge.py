@@ -21,6 +21,7 @@ WIDER = 1.5
 """The answer that is wrong on purpose has so many times q's spread."""
 LARGEST_BIAS, LARGEST_RATIO = 0.5, 1.5
 """What a pass may leave open: a bias in sds, and an sd's ratio to the true one."""
+_STAYS = 0.8  # of an interval's width, where more pairs do not help
 MORE_CALLS = 600
 """More calls that a verdict without an answer speaks of."""
 
@@ -152,6 +153,12 @@ def _bounds(check: Check) -> str:
 def _unseen(check: Check, num_calls: int) -> str:
     part = max(check.parameters, key=lambda part: part.half_width)
     more = 1.0 + MORE_CALLS / max(1, num_calls)
+    if part.half_width_after(more) > _STAYS * part.half_width:
+        return (
+            f"cannot tell: not rejected (p = {check.p_value:.2g}), but the fit's own flows "
+            f"disagree about {part.name}, whose mean may be off by {part.largest_bias:.2g} sd; "
+            "more calls for the fit would tell, more check pairs would not"
+        )
     return (
         f"cannot tell: with {check.num_pairs} check pairs a bias below {part.half_width:.2g} sd "
         f"would go unseen; {MORE_CALLS} more calls would show {part.half_width_after(more):.2g}"

@@ -155,9 +155,10 @@ class Verdict:
         controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
         if controls:
             lines.append(f"    wrong on purpose     {', '.join(controls)}")
+        c2st = check.expected_c2st
+        about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
         lines.append(
-            "  how far off at x_o?    bias in sds, sd over the true one (95% together); "
-            f"C2ST about {check.expected_c2st:.2f}"
+            f"  how far off at x_o?    bias in sds, sd over the true one (95% together){about}"
         )
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]

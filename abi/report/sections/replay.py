@@ -12,7 +12,7 @@ from validation.page.words import number
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER
 from ...posterior import ABIPosterior
-from ...rounds.problem import default_rounds
+from ...rounds.problem import CHECK_FRACTION, Plan, default_rounds
 from ..sources import FitRecord
 
 NUM_FITS = 100  # of the validation that a page proposes
@@ -65,12 +65,12 @@ def replay_section(record: FitRecord, key: str) -> Section:
 def fit_code(record: FitRecord) -> str:
     """Python that makes the same posterior."""
     posterior, plan = record.posterior, record.plan
-    rounds = len(posterior.rounds) if plan is None else plan.num_rounds
-    calls = posterior.num_simulations if plan is None else plan.num_simulations
+    rounds, calls = _budget(record)
+    calls += 0 if plan is None else plan.num_check
     imports, setup = _problem(record)
     more, x_o = _observation(record)
     words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
-    words.append(f"seed={posterior.seed}")
+    words += [f"seed={posterior.seed}", *_checking(plan)]
     encoder = posterior.rounds[0].encoder
     if encoder is None:
         words.append("distance=...")
@@ -85,19 +85,41 @@ def fit_code(record: FitRecord) -> str:
     if _own_names(record) != names:
         words.append(f"parameter_names={list(names)!r}")
     body = ",\n    ".join(words)
-    return "\n".join(lines) + f"posterior = abi.fit(\n    {body},\n)"
+    code = "\n".join(lines) + f"posterior = abi.fit(\n    {body},\n)"
+    if plan is None and (pairs := posterior.pairs) is not None:
+        code += f"\nposterior = posterior.check(num_simulations={pairs.num_calls})"
+    return code
+
+
+def _budget(record: FitRecord) -> tuple[int, int]:
+    """Rounds, and simulator calls without those of the check."""
+    plan, rounds = record.plan, record.posterior.rounds
+    if plan is None:
+        return len(rounds), sum(part.simulator_calls for part in rounds)
+    return plan.num_rounds, plan.num_simulations - plan.num_check
+
+
+def _checking(plan: Plan | None) -> list[str]:
+    """The words of abi.fit about the check, where they are not the default."""
+    if plan is None:
+        return ["check_fraction=0.0"]
+    words = []
+    if plan.check_fraction != CHECK_FRACTION:
+        words.append(f"check_fraction={plan.check_fraction!r}")
+    if plan.stop_when is not None:
+        words.append(f"stop_when={plan.stop_when!r}")
+    return words
 
 
 def validation_code(record: FitRecord) -> str:
-    """The two lines that validate the method behind a fit."""
-    plan, posterior = record.plan, record.posterior
-    calls = posterior.num_simulations if plan is None else plan.num_simulations
-    rounds = len(posterior.rounds) if plan is None else plan.num_rounds
+    """The two lines that validate the method behind a fit: its rounds, without their check."""
+    posterior = record.posterior
+    rounds, calls = _budget(record)
     task, setup = "simulator", ""
     if record.simulator is None or not hasattr(record.simulator, "prior"):
         task = "task"
         setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
-    words = f"num_simulations={calls}, seed=seed"
+    words = f"num_simulations={calls}, check_fraction=0.0, seed=seed"
     words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
     own = _config(posterior.config)
     words += ", config=config" if own else ""

@@ -164,7 +164,7 @@ def _tests(check: Check) -> list[Block]:
         judged |= {CONTROLS.get(name, name): p for name, p in check.controls.items()}
         blocks.append(
             Table(
-                "The same panel on what is wrong on purpose: it should reject these",
+                "The answer beside what is wrong on purpose, which the same panel should reject",
                 ("judged", "p", "verdict"),
                 tuple(
                     (name, _p(p), "rejected" if p <= ALPHA else "not rejected")

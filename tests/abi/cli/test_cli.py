@@ -76,7 +76,7 @@ def test_a_task_brings_prior_observation_and_exact_answer(folder: Path) -> None:
 
 def test_an_interrupted_run_goes_on(folder: Path) -> None:
     words = ("fit", "--simulator", "mymodule:simulate", "--prior", "mymodule:sampler",
-             "--observed", "observed.csv", "--num-simulations", "600", "--rounds", "3",
+             "--observed", "observed.csv", "--num-simulations", "400", "--rounds", "2",
              "--no-progress", "--out")  # fmt: skip
     whole = run(folder, *words, "whole")
     assert whole.returncode == 0, whole.stderr

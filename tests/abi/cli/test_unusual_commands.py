@@ -266,11 +266,13 @@ def test_an_unfinished_fit_is_named_among_others() -> None:
     verdict = page_of(both, [("a", failed)], None, ()).verdict
     assert verdict.headline == "Rejected by 1 of 2 tests"
     assert "cut was interrupted" in verdict.words
-    assert page_of(fits(("a", 2), ("b", 2)), [], None, ()).verdict.headline == "Not yet validated"
+    whole = page_of(fits(("a", 2), ("b", 2)), [], None, ()).verdict
+    assert (whole.tone, whole.headline) == ("untested", "Cannot tell for a and b")
 
 
 def test_the_verdict_over_several_validations_does_not_depend_on_their_order() -> None:
-    bad, good = ("bad", saved((True, True))), ("good", saved((False, False)))
+    seen = {name: {"c2st": 0.001, "sbc": 1.0} for name in ("prior", "wide")}
+    bad, good = ("bad", saved((True, True))), ("good", saved((False, False)) | {"controls": seen})
     blind = ("blind", saved((False, False), ("tarp", "sbc")))
     verdict = verdict_over([good, bad, ("worse", saved((True, False)))])
     assert verdict.headline == "Rejected in 2 of 3 validations: 3 of 6 tests"

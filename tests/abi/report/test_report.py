@@ -73,6 +73,22 @@ def test_the_code_on_the_page_makes_the_same_posterior(run_dir: Path) -> None:
     assert torch.equal(found["posterior"].sample((50,)), record.posterior.sample((50,)))
 
 
+def test_the_code_of_a_saved_posterior_makes_its_rounds_and_then_its_check(run_dir: Path) -> None:
+    wanted = Wanted(num_samples=100)
+    alone = read_fit(run_dir / "posterior.safetensors", wanted)
+    pairs = alone.posterior.pairs
+    assert pairs is not None
+    code = fit_code(alone)
+    assert f"num_simulations={400 - pairs.num_calls}," in code
+    assert "check_fraction=0.0" in code
+    assert code.endswith(f"posterior.check(num_simulations={pairs.num_calls})")
+    run = read_fit(run_dir, wanted)
+    assert "check_fraction" not in fit_code(run)
+    assert run.plan is not None
+    changed = replace(run, plan=replace(run.plan, check_fraction=0.2, stop_when=0.3))
+    assert "check_fraction=0.2,\n    stop_when=0.3" in fit_code(changed)
+
+
 def test_other_constants_are_written_as_code_too(run_dir: Path) -> None:
     record = read_fit(run_dir, Wanted(num_samples=100))
     for config in (abi.ABIConfig.paper(), abi.ABIConfig(num_slices=3)):

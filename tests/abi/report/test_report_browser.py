@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import page_for, stub
+from pages import check_of, judged, page_for, stub
 from power_maps import MAP
 
 import validation
@@ -58,6 +58,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -
     made = {
         "both": render(page_of([fit], tests, None, ())),
         "hundred": page_for(stub(100)),
+        "judged": page_for(judged(stub(20), check_of(20, 0.001, 0.9))),
         "map": render(page_of([], [], None, (), [("power.json", MAP)])),
     }
     for name, text in made.items():
@@ -81,7 +82,7 @@ def open_page(browser: Any, path: Path, width: int = 1400) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-@pytest.mark.parametrize("name", ["both", "hundred", "map"])
+@pytest.mark.parametrize("name", ["both", "hundred", "judged", "map"])
 def test_the_page_opens_without_errors_and_fits_the_screen(
     browser: Any, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -111,6 +112,18 @@ def test_the_page_opens_without_errors_and_fits_the_screen(
         """
     )
     assert outside == []
+
+
+def test_the_first_screen_holds_the_verdict_and_a_picture_of_it_and_of_the_answer(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    open_page(browser, pages["judged"], 1280)
+    ends = browser.execute_script(
+        """return [...document.querySelectorAll("#verdict, .first .picture")].map(
+          (part) => part.getBoundingClientRect().bottom)"""
+    )
+    assert len(ends) == 3
+    assert max(ends) <= 800  # of a laptop's screen
 
 
 def test_the_reader_chooses_parameters(browser: Any, pages: dict[str, Path]) -> None:

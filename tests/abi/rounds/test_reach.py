@@ -13,6 +13,7 @@ from torch import Tensor
 
 import abi
 import validation
+from abi.rounds.reach import SHARE_INSIDE
 from abi.training.loop import TrainingSettings
 from simulators.random import isolated_rng
 
@@ -145,7 +146,7 @@ def test_a_fit_of_several_rounds_answers_near_and_refuses_far(narrow: abi.ABIPos
     ):
         with pytest.raises(ValueError, match=r"\d% of its draws lie where the fit has") as caught:
             ask()
-        assert "fewer than 90%" in str(caught.value)
+        assert f"fewer than {SHARE_INSIDE:.0%}" in str(caught.value)
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"`x` row 1 \(1 of 2 rows\)"):
         narrow.sample_batched((5,), torch.stack([near, plausible]))

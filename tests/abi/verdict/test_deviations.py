@@ -91,19 +91,23 @@ def test_intervals_narrow_as_pairs_come() -> None:
         assert one.half_width_after(16.0) == pytest.approx(other.half_width, rel=0.5)
 
 
-def test_flows_that_disagree_widen_the_intervals_of_the_bias_alone() -> None:
+def test_flows_that_disagree_widen_the_intervals_of_that_parameter_alone() -> None:
+    """Of each flow the mean in q's sds, and the log of its sd over q's."""
     some = gaussian(200, 4)
-    agreed = deviations(some, NAMES, torch.zeros(3, 3))
-    spread = torch.tensor([[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    agreed = deviations(some, NAMES, torch.zeros(3, 3, 2))
+    spread = torch.zeros(3, 3, 2)
+    spread[0, 0, 0], spread[1, 0, 0] = -0.5, 0.5
+    spread[0, 1, 1], spread[1, 1, 1] = -0.4, 0.4
     apart = deviations(some, NAMES, spread)
     assert apart[0].half_width > agreed[0].half_width + 0.1
-    assert apart[0].bias == agreed[0].bias
     assert apart[0].half_width_after(1e9) > 0.1  # more pairs do not make them agree
-    assert (apart[0].sd_ratio_low, apart[0].sd_ratio_high) == (
-        agreed[0].sd_ratio_low,
-        agreed[0].sd_ratio_high,
-    )
-    assert apart[1:] == agreed[1:]
+    assert agreed[0].half_width_after(1e9) == pytest.approx(0.0, abs=1e-3)
+    assert apart[1].half_width == agreed[1].half_width
+    assert apart[1].sd_ratio_high > agreed[1].sd_ratio_high + 0.1
+    assert apart[1].sd_ratio_low < agreed[1].sd_ratio_low - 0.1
+    assert apart[2:] == agreed[2:]
+    for one, other in zip(apart, agreed, strict=True):
+        assert (one.bias, one.sd_ratio) == (other.bias, other.sd_ratio)
 
 
 def test_the_order_of_the_pairs_says_nothing_of_the_deviations() -> None:
@@ -127,3 +131,11 @@ def test_deviations_do_not_depend_on_units_or_on_where_theta_lies() -> None:
     for one, other in zip(plain, moved, strict=True):
         assert one.bias == pytest.approx(other.bias, abs=1e-3)
         assert one.sd_ratio == pytest.approx(other.sd_ratio, rel=1e-3)
+
+
+def test_the_variance_is_not_taken_too_small_where_pairs_are_few() -> None:
+    """What a regression of forty pairs on six contexts leaves is a tenth smaller than the noise."""
+    found = [deviations(gaussian(40, seed), NAMES)[:THETA_DIM] for seed in range(80)]
+    variances = torch.tensor([part.sd_ratio**-2 for parts in found for part in parts])
+    error = 4.0 * float(variances.std()) / math.sqrt(len(variances))
+    assert float(variances.mean()) == pytest.approx(1.0, abs=error)

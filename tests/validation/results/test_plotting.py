@@ -117,7 +117,7 @@ def test_the_command_line_takes_stored_samples_and_refuses_half_a_request(
     assert good.exit_code in (0, 1), good.output
     for arguments, message in (
         (["--samples", "s.npz"], "`layout` must say"),
-        ([], "`--posterior` or `--samples`"),
+        ([], "`--samples` must be given"),
         (["--posterior", "math:pi", "--theta", "s.npz"], "got float"),
         (["--posterior", "simulators:sample_joint"], "`--data` with theta and x"),
     ):

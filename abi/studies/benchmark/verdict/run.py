@@ -34,11 +34,11 @@ def run_verdict(
         "level", rates.level_failures(), _SIZES, repetitions or (50 if quick else 400), seed
     )
     power = rates.wanted(
-        "power", rates.power_failures(), _SIZES, repetitions or (25 if quick else 200), seed
+        "power", rates.power_failures(), _SIZES, repetitions or (25 if quick else 100), seed
     )
     rivals = rates.wanted(
         "rivals", rates.power_failures(), _SIZES[:1] if quick else _SIZES[:2],
-        repetitions or (25 if quick else 50), seed,
+        25, seed,
     )  # fmt: skip
     asked = {
         "level": (level, rates.work_panel),
