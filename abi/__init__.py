@@ -7,12 +7,14 @@ from .posterior import ABIPosterior, load
 from .quantiles.distance import QuantileTable, msw_distance
 from .rounds.record import RoundRecord
 from .sampler import fit, resume
+from .verdict.record import Verdict
 
 __all__ = [
     "ABIConfig",
     "ABIPosterior",
     "QuantileTable",
     "RoundRecord",
+    "Verdict",
     "__version__",
     "baselines",
     "fit",

@@ -197,6 +197,7 @@ def run(
     """Run the rounds that are left, from ``state`` on."""
     problem, plan = work.problem, work.plan
     plan.config.check_devices()
+    ended = state is not None and state.final  # pairs may have been added to its answer since
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()
     try:
@@ -213,7 +214,7 @@ def run(
             if plan.num_check:
                 shown.phase("checking the answer")
                 posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
-            if folder is not None:
+            if folder is not None and not (ended and folder.holds_answer):
                 folder.finish(posterior)
     finally:
         torch.set_num_threads(threads)

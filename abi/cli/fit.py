@@ -20,13 +20,12 @@ from ..files.origin import load_object, origin_of
 from ..files.run_folder import Given, RunFolder
 from ..posterior import ABIPosterior
 from ..report.plotting import plot_marginals
-from ..report.summary import summarise, write_answer
+from ..report.summary import describe, mean_and_sd, summarise, write_answer
 from ..rounds.problem import CHECK_FRACTION, Plan, Problem, answers_elsewhere, default_rounds, pose
 from ..rounds.steps import Work
 from ..sampler import placed, run
 from .ending import Json, Strict, can_draw, print_json, resumable
 from .loading import load_array, load_instance, load_prior
-from .posterior_table import print_table
 from .resumed import check_observation, check_origin, check_plan, checked_further
 
 _NUM_PRIOR = 10_000
@@ -128,7 +127,7 @@ def fit_command(
     if as_json:
         print_json(summary)
     else:
-        print_table(samples, exact, posterior)
+        _print_table(samples, exact, posterior)
         typer.echo(str(posterior.verdict))
         if posterior.verdict.outcome == "cannot tell" and posterior.answer is not None:
             typer.echo(f"more pairs for the verdict: abi check {shlex.quote(str(out))}")
@@ -217,3 +216,26 @@ def _try_exact(
         text = f"no exact posterior at this x_o: {type(error).__name__}: {error}"
         typer.secho(text, err=True, fg=typer.colors.YELLOW)
         return None
+
+
+def _print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:
+    """Print samples (n, d) in numbers, and those of the exact posterior (m, d) beside them."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"posterior after {posterior.num_simulations:,} simulator calls"
+    table = Table(title=title, min_width=len(title))
+    for column in (
+        "parameter",
+        "ABI mean ± sd",
+        *(("exact mean ± sd",) if exact is not None else ()),
+    ):
+        table.add_column(column, no_wrap=True, justify="left" if column == "parameter" else "right")
+    columns = [
+        describe(part, posterior.parameter_names) for part in (samples, exact) if part is not None
+    ]
+    for name in posterior.parameter_names:
+        # As text: in rich's markup a name such as "mass [kg]" would lose its unit.
+        table.add_row(Text(name), *(mean_and_sd(part[name]) for part in columns))
+    Console().print(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -140,21 +139,16 @@ def _refuse_unused(
 def _own_pairs(
     fit: ABIPosterior, spec: str, num_samples: int, seed: int
 ) -> tuple[Any, Tensor, Tensor]:
-    """q, theta and x of the check's pairs: q's draws there as kept, and those of the fit at x_o."""
-    from validation import as_posterior
-    from validation.posteriors.shared_draws import SharedDraws
+    """q, theta and x of the check's pairs, with draws enough for the tests and their frames."""
     from validation.scores.frames import num_frame_draws
 
-    if (answer := fit.answer) is None:
+    if fit.answer is None:
         raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
     if fit.pairs is None:
         cure = f"draw some with abi check {shlex.quote(spec)}, or give --data"
         raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
     num_draws = num_samples + num_frame_draws(fit.theta_dim)
-    stored, theta, x = fit.check_pairs(num_draws, seed=child_seed(seed, 0))
-    # Pairs count where the answer was asked, though its reach may end near some of them.
-    at_other_x: Any = as_posterior(fit)
-    return SharedDraws(replace(at_other_x, density=answer.q.log_prob), stored), theta, x
+    return fit.check_pairs(num_draws, seed=child_seed(seed, 0))
 
 
 def _observations(path: Path, x: Tensor) -> Tensor:

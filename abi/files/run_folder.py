@@ -166,6 +166,11 @@ class RunFolder:
         save_state(state, self._file(len(state.records)))
         shutil.rmtree(self.simulations, ignore_errors=True)
 
+    @property
+    def holds_answer(self) -> bool:
+        """Whether the run came to its end and its answer is there."""
+        return (self.path / POSTERIOR).is_file()
+
     def finish(self, posterior: Kept) -> None:
         """Keep the answer; the simulations of its check are part of it now."""
         posterior.save(self.path / POSTERIOR)

@@ -25,7 +25,7 @@ from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws
 from .problem import Problem, StopWhen
 from .reach import Reach
 from .record import RoundRecord, RoundState
-from .regions import inside_all
+from .regions import Region, inside_all
 from .rejection import Sampled
 
 _ROUND_PAIRS, _ROUND_DRAWS = 200, 30  # of the judgement of a round's answer
@@ -146,11 +146,39 @@ def for_tests(
     answer: Answer, pairs: CheckPairs, num_draws: int, seed: int
 ) -> tuple[Any, Tensor, Tensor]:
     """(q, theta, x) of the pairs for tests of :mod:`validation`, q's draws inside their region."""
-    from validation import as_posterior
+    from validation.posteriors.shared_draws import SharedDraws
+    from validation.posteriors.stored_samples import StoredSamples
 
     draws, enough = draws_inside(answer.q, pairs.regions, pairs.x, num_draws, seed)
     theta, x = pairs.theta[enough], pairs.x[enough]
-    return as_posterior((theta, x, draws[:, enough]), layout="samples_first"), theta, x
+    stored = StoredSamples(x, draws[:, enough])
+    return SharedDraws(InsideDraws(answer.q, pairs.regions), stored), theta, x
+
+
+@dataclass(frozen=True, eq=False)
+class InsideDraws:
+    """An answer's draws inside some regions, at any x, as tests of :mod:`validation` take them."""
+
+    q: ConditionalFlows
+    regions: tuple[Region, ...]
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """Draw (num_samples, n, d) at x (n, p).
+
+        Raises:
+            ValueError: if hardly a draw at one of the x lies inside.
+        """
+        draws, enough = draws_inside(self.q, self.regions, x, num_samples, seed)
+        if not enough.all():
+            raise ValueError(
+                f"`x`: at {int((~enough).sum())} of {len(x)} rows hardly a draw lies where the "
+                "answer was checked; leave them out."
+            )
+        return draws
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Log density at theta (K, n, d) given x (n, p), up to a constant at each x, (K, n)."""
+        return self.q.log_prob(theta, x)
 
 
 def check_calls(
