@@ -101,6 +101,15 @@ def benchmark_command(
         return
     if num_train:
         raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
+    if name == "verdict":
+        if strength or test or num_seeds:
+            raise ValueError("`verdict` takes `--part` and `--repetitions`; leave others out.")
+        from ..studies.benchmark.verdict.run import run_verdict
+
+        with resumable():
+            values, text = run_verdict(quick, part, place, repetitions=repetitions)
+        write_study(out / name, values, text, "", as_json)
+        return
     experiment = experiment_of(name)(quick)
     asked = at_strengths(chosen(experiment, part, test), strength)
     parts = [resized(one, repetitions, num_seeds) for one in possible(asked, images)]

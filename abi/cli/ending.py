@@ -83,7 +83,8 @@ def write_study(
     if as_json:
         print_json(values)
     else:
-        typer.echo(f"{text}\nresults: {path}.json, .md and {pictures}")
+        also = f" and {pictures}" if pictures else ""
+        typer.echo(f"{text}\nresults: {path}.json, .md{also}")
 
 
 @contextmanager
