@@ -1,6 +1,6 @@
 """Make report.html: a fit, its verdict, and three tests of it on the pairs behind the verdict.
 
-    python examples/report.py
+python examples/report.py
 """
 
 from __future__ import annotations
