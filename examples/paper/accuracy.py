@@ -84,6 +84,8 @@ def _abi(settings: Callable[[Reproduction], dict[str, Any]]) -> Fit:
     def fit(model: str, x_o: Tensor, budget: int, seed: int) -> Any:
         task = MODELS[model].task
         known = {"num_simulations": budget, "seed": seed, "progress": False}
+        # Rivals keep no calls for a check: all have the same to learn from.
+        known["check_fraction"] = 0.0
         posterior = abi.fit(task.prior, task, x_o, **known | settings(MODELS[model]))
         encoders = [record.encoder for record in posterior.rounds]
         return RoundByRound(posterior, (), {"encoders": encoders})

@@ -163,7 +163,8 @@ def fit_in_rounds(task: Any, x_o: Tensor, **asked: Any) -> tuple[ABIPosterior, l
     distance = asked.get("distance")
     fixed = None if distance is None else FixedKernel(distance)
     with tempfile.TemporaryDirectory() as folder:
-        posterior = sampler.fit(task.prior, task, x_o, run_dir=folder, **asked)
+        # Rivals keep no calls for a check: all have the same to learn from.
+        posterior = sampler.fit(task.prior, task, x_o, run_dir=folder, check_fraction=0.0, **asked)
         paths = sorted(Path(folder).glob("round_*.safetensors"))
         config = posterior.config
         return posterior, [load_state(path, posterior.x_o, config, fixed, None) for path in paths]
