@@ -1,10 +1,10 @@
 """Pairs that check an answer, and q's draws beside them: what a verdict is made from.
 
 Theta are drawn from the prior cut to the middle of the answer itself, the region T that holds 99%
-of it, and simulated; no network ever sees them. There, near x_o, errors of an answer show that the
-wider regions of its rounds average away: a mean that was off by a whole sd showed as nothing among
-pairs from the rounds' regions, and as -.28 +- .11 sds among pairs from the answer's own. Given x,
-such a theta has the law
+of it, within the regions of the rounds, and simulated; no network ever sees them. There, near x_o,
+errors of an answer show that the wider regions of its rounds average away: a mean that was off by a
+whole sd showed as nothing among pairs from the rounds' regions, and as -.28 +- .11 sds among pairs
+from the answer's own. Given x, such a theta has the law
 
     p(theta | x, T)  =  p(theta | x) cut to T,
 
@@ -92,9 +92,13 @@ class CheckPairs:
 def check_regions(
     model: GenerativeModel, prior: Prior, before: tuple[Region, ...], seed: int
 ) -> tuple[Region, ...]:
-    """The middle of an answer; inside the rounds' regions, where it had to be made larger."""
-    region = high_density_region(region_model(model), prior, before, seed, _OUTSIDE)
-    return (region,) if can_resample(model, prior) else (*before, region)
+    """The rounds' regions, and the middle of an answer.
+
+    A flow leaks beyond the regions that its training pairs come from, and so does its middle. There
+    it has learned nothing, and nothing is asked of it: of two moons after 5,000 calls 29% of T lay
+    beyond, where z-scores had a variance of 100, and of .96 inside.
+    """
+    return (*before, high_density_region(region_model(model), prior, before, seed, _OUTSIDE))
 
 
 def region_model(model: GenerativeModel) -> GenerativeModel:
@@ -156,7 +160,9 @@ def _proposals(prior: Prior, regions: tuple[Region, ...]) -> list[Proposal]:
         return [of_prior]
 
     def of_q(stretch: float, count: int, seed: int) -> tuple[Tensor, Tensor]:
-        return weighted_draws(prior, q, regions[-1], count, stretch, seed)
+        theta, log_weights = weighted_draws(prior, q, regions[-1], count, stretch, seed)
+        inside = inside_all(regions[:-1], theta)
+        return theta, log_weights.where(inside, -torch.inf)
 
     return [of_prior, *(partial(of_q, stretch) for stretch in STRETCHES)]
 
