@@ -77,7 +77,6 @@ def write_posterior(
             "num_calls": pairs.num_calls,
             "failures": pairs.failures,
             "log_threshold": own.log_threshold,
-            "in_rounds": len(pairs.regions) > 1,  # or in the answer's own region alone
         }
     write_parts(path, "abi-posterior", tensors, header)
 
@@ -119,9 +118,8 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
         if (about := header["pairs"]) is not None:
             box = tensors["pairs.lower"], tensors["pairs.upper"]
             region = Region(region_model(model), about["log_threshold"], *box)
-            around = regions if about.get("in_rounds", True) else ()
             fields["pairs"] = CheckPairs(
-                tensors["pairs.theta"], tensors["pairs.x"], (*around, region),
+                tensors["pairs.theta"], tensors["pairs.x"], (*regions, region),
                 about["num_calls"], about["failures"],
             )  # fmt: skip
     return fields

@@ -10,6 +10,7 @@ from validation.page.words import listing, number, plural
 
 from ..files.run_folder import POSTERIOR
 from ..rounds.plausibility import implausible
+from ..verdict.judge import MORE_CALLS
 from ..verdict.record import ALPHA, RARE, Check
 from ..verdict.words import CONTROLS, TESTS, p_text
 from .fit_page import Fit
@@ -18,8 +19,6 @@ from .sections.predictive import Predictive, covered_words
 from .sections.replay import validation_step
 from .sections.rounds import retries
 
-MORE_CALLS = 600
-"""Simulator calls of a check that a page proposes."""
 _LITTLE = 0.1
 TONES: Mapping[str, Tone] = {
     "passes": "not-rejected",
@@ -170,11 +169,7 @@ def _of_the_verdict(fit: Fit) -> list[str]:
         lines.append(f"p of each test alone: {', '.join(each)}.")
     if verdict.moved is not None:
         lines.append(f"Did the rounds settle? The last moved the answer by {verdict.moved}.")
-    biases = [
-        f"{part.calls:,}: {max(abs(one.bias) for one in part.check.parameters):.2f}"
-        for part in verdict.rounds
-        if part.check.parameters
-    ]
+    biases = [f"{calls:,}: {bias:.2f}" for calls, bias in verdict.bias_by_calls]
     if biases:
         lines.append(
             f"Largest bias in sds, of earlier rounds’ answers by calls: {'; '.join(biases)}."

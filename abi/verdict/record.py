@@ -127,6 +127,15 @@ class Verdict:
         return self.check.p_value
 
     @property
+    def bias_by_calls(self) -> tuple[tuple[int, float], ...]:
+        """The largest bias that each round's answer shows, in sds, by simulator calls."""
+        return tuple(
+            (part.calls, max(abs(one.bias) for one in part.check.parameters))
+            for part in self.rounds
+            if part.check.parameters
+        )
+
+    @property
     def passes(self) -> bool:
         """Whether the outcome is "passes"."""
         return self.outcome == "passes"
@@ -164,12 +173,7 @@ class Verdict:
         return lines + [f"    {part}" for part in shown]
 
     def _by_calls(self) -> str:
-        """The largest bias that each round's answer shows."""
-        shown = [
-            f"{part.calls:,}: {max(abs(one.bias) for one in part.check.parameters):.2f}"
-            for part in self.rounds
-            if part.check.parameters
-        ]
+        shown = [f"{calls:,}: {bias:.2f}" for calls, bias in self.bias_by_calls]
         return f"; bias by calls {', '.join(shown)}" if shown else ""
 
     def to_dict(self) -> dict[str, Any]:
