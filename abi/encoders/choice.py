@@ -44,6 +44,7 @@ FIXED = (
 LEARNED = ("deep_set", "conv", "both_orders")
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
+_FEW = 4  # values that may be a sample
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
 
@@ -62,9 +63,14 @@ class _Fixed(nn.Module):
 
 
 def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
-    """The fixed encoders that can tell something about x (n, x_dim)."""
+    """The fixed encoders that can tell something about x (n, x_dim).
+
+    Two or three values that nobody has called items are what they are.
+    """
     num_items = layout.length(x_dim)
     names = ["flat"]
+    if layout == PLAIN and x_dim < _FEW:
+        return tuple(names)
     if num_items > 1:
         names += ["sorted"]
     if num_items > max(1, layout.width):  # else their covariance has no full factor
@@ -129,8 +135,8 @@ _MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
 
 
 def prepared(encoder: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:
-    """What to train and what to feed it: an encoder without weights is applied once, beforehand."""
-    if any(True for _ in encoder.parameters()):
+    """What to train and what to feed it: an encoder that does not learn is applied beforehand."""
+    if any(weights.requires_grad for weights in encoder.parameters()):
         return encoder, x
     return nn.Identity(), features_of(encoder, x)
 

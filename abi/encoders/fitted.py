@@ -1,7 +1,6 @@
 """The encoders of a fitted answer, kept with it: what its flows see of any x.
 
-A learned encoder goes on learning with each flow and differs from one to the next; one without
-weights is the same for all, and is kept once.
+One serves all flows. Files of before hold a learned one for each, as each flow taught its own.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .layout import Layout
 
 @dataclass(frozen=True, eq=False)
 class FittedEncoders:
-    """Trained encoders, one for each flow or one for all, and how to build them again.
+    """Trained encoders, one for all flows or one for each, and how to build them again.
 
     Attributes:
         modules: x (n, p) -> features (n, k).
@@ -33,12 +32,6 @@ class FittedEncoders:
     name: str
     layout: Layout
     x_dim: int
-
-    @classmethod
-    def of(cls, modules: list[nn.Module], name: str, layout: Layout, x_dim: int) -> FittedEncoders:
-        """Those of several flows; the first alone where there is nothing to learn."""
-        learned = any(True for _ in modules[0].parameters())
-        return cls(nn.ModuleList(modules if learned else modules[:1]), name, layout, x_dim)
 
     def features(self, x: Tensor, part: int) -> Tensor:
         """What flow number ``part`` sees of x (n, p), (n, k)."""

@@ -189,8 +189,9 @@ class RunFolder:
             load_state(self._file(number), x_o, plan.config, fixed, own)
             for number in range(1, finished + 1)
         ]
-        regions = tuple(region for state in states for region in state.regions)
         final = states[-1].final or finished >= plan.num_rounds
+        proposing = states[:-1] if final else states  # files of before name one of the last, too
+        regions = tuple(region for state in proposing for region in state.regions)
         return replace(states[-1], regions=regions, final=final)
 
     def write_json(self, name: str, values: dict[str, Any]) -> Path:

@@ -141,7 +141,7 @@ def save_state(state: RoundState, path: Path) -> None:
         "log_threshold": None,
         "final": state.final,
     }
-    if state.regions:
+    if state.regions and not state.final:  # the last round makes no region
         region = state.regions[-1]
         header["log_threshold"] = region.log_threshold
         tensors |= {"region.lower": region.lower, "region.upper": region.upper}

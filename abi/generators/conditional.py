@@ -23,8 +23,7 @@ from torch import Tensor
 from simulators.random import isolated_rng
 
 from ..encoders.fitted import FittedEncoders
-from ..training.torch_settings import unvalidated
-from .flow import FlowModel
+from .flow import FlowModel, standard_normal
 
 _ROWS = 8_000  # of theta looked at together
 
@@ -44,54 +43,46 @@ class ConditionalFlows:
         return cls(model, model.encoders)
 
     @torch.no_grad()
-    @unvalidated()
     def sample(self, num_samples: int, x: Tensor, seed: int) -> Tensor:
         """Draw (num_samples, n, d) at x (n, p), float32."""
         count, parts = num_samples * len(x), len(self.model.flows)
-        z = torch.empty(count, len(self.model.center))
         with isolated_rng(seed):
             member = torch.randint(parts, (count,))
-            for part, flow in enumerate(self.model.flows):
-                rows = (member == part).nonzero()[:, 0]
-                seen = self.encoders.features(x, part)[rows % len(x)]
-                for index, context in zip(rows.split(_ROWS), seen.split(_ROWS), strict=True):
-                    if len(index):
-                        z[index] = flow(context).sample()
+            base = standard_normal(count, len(self.model.center))
+        z = torch.empty_like(base)
+        for part, flow in enumerate(self.model.compiled):
+            rows = (member == part).nonzero()[:, 0]
+            seen = self.encoders.features(x, part)
+            for index in rows.split(_ROWS):
+                z[index] = flow.from_base(base[index], seen[index % len(x)])
         theta = self.model.support.from_real(z * self.model.scale + self.model.center)
         return theta.reshape(num_samples, len(x), -1)
 
     @torch.no_grad()
-    @unvalidated()
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
         """Log density at theta (K, n, d) given x (n, p), (K, n); -inf outside the support."""
-        from .splines import quickened
-
         rows = theta.flatten(0, 1)
         inside = self.model.support.contains(rows).nonzero()[:, 0]
         out = torch.full((len(rows),), -torch.inf)
-        if not len(inside):
-            return out.reshape(theta.shape[:2])
         z = self.model.support.to_real(rows[inside])
         standard = (z - self.model.center) / self.model.scale
         parts = []
-        for part, flow in enumerate(self.model.flows):
-            quick = quickened(flow)
-            seen = self.encoders.features(x, part)[inside % len(x)]
-            pairs = zip(standard.split(_ROWS), seen.split(_ROWS), strict=True)
-            parts.append(torch.cat([quick(context).log_prob(some) for some, context in pairs]))
+        for part, flow in enumerate(self.model.compiled):
+            seen = self.encoders.features(x, part)
+            pairs = zip(standard.split(_ROWS), inside.split(_ROWS), strict=True)
+            parts.append(torch.cat([flow.log_prob(some, seen[i % len(x)]) for some, i in pairs]))
         value = torch.stack(parts).logsumexp(dim=0) - math.log(len(parts))
         jacobian = self.model.support.log_jacobian(z) + torch.log(self.model.scale).sum()
         out[inside] = value - jacobian
         return out.reshape(theta.shape[:2])
 
     @torch.no_grad()
-    @unvalidated()
     def of_members(self, x: Tensor, num_samples: int, seed: int) -> Tensor:
         """Each flow's own draws at one x (p,), (M, n, d), of the same noise: where flows differ."""
         drawn = []
-        for part, flow in enumerate(self.model.flows):
-            context = self.encoders.features(x[None], part).expand(num_samples, -1)
-            with isolated_rng(seed):
-                z = flow(context).sample() * self.model.scale + self.model.center
-            drawn.append(self.model.support.from_real(z))
+        with isolated_rng(seed):
+            base = standard_normal(num_samples, len(self.model.center))
+        for part, flow in enumerate(self.model.compiled):
+            z = flow.from_base(base, self.encoders.features(x[None], part)[0])
+            drawn.append(self.model.support.from_real(z * self.model.scale + self.model.center))
         return torch.stack(drawn)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +28,10 @@ from ..training.torch_settings import unvalidated
 from .base import GeneratorState
 from .support import Support
 
+if TYPE_CHECKING:
+    from .compiled.flow import CompiledFlow
+
 _DRAWS = 32  # at the x of each theta held out
-_ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
 
 
 @dataclass(frozen=True)
@@ -70,32 +73,38 @@ class FlowModel:
     held: tuple[HeldOut, ...] = ()
     encoders: FittedEncoders | None = None
 
+    @cached_property
+    def compiled(self) -> list[CompiledFlow]:
+        """The flows as they are worked with: log densities and draws several times as fast."""
+        from .compiled.flow import CompiledFlow
+
+        return [CompiledFlow(flow) for flow in self.flows]
+
     @torch.no_grad()
-    @unvalidated()
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
+        dim = len(self.center)
         with isolated_rng(seed):
             parts = [
-                _drawn(self._distribution(self.flows[part], part), count)
-                for part, count in enumerate(random_shares(num_samples, len(self.flows)))
-                if count
+                flow.from_base(standard_normal(count, dim), self._seen(part))
+                for part, (flow, count) in enumerate(
+                    zip(self.compiled, random_shares(num_samples, len(self.flows)), strict=True)
+                )
             ]
-            z = torch.cat(parts) if parts else torch.empty(0, len(self.center))
+            z = torch.cat(parts)
             if len(self.flows) > 1:
                 z = z[torch.randperm(len(z))]
         return self.support.from_real(z * self.scale + self.center)
 
     @torch.no_grad()
-    @unvalidated()
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
         out = torch.full((len(theta),), -torch.inf, dtype=self.center.dtype)
         inside = self.support.contains(theta)
-        if not inside.any():  # zuko refuses empty batches
-            return out
         z = self.support.to_real(theta[inside])
         standard = (z - self.center) / self.scale
-        values = [self._log_density(part, standard) for part in range(len(self.flows))]
+        flows = enumerate(self.compiled)
+        values = [flow.log_prob(standard, self._seen(part)) for part, flow in flows]
         value = torch.stack(values).logsumexp(dim=0) - math.log(len(self.flows))
         out[inside] = value - torch.log(self.scale).sum() - self.support.log_jacobian(z)
         return out
@@ -107,14 +116,14 @@ class FlowModel:
         A flow maps N(0, I) to theta; N(0, stretch^2 I) through the same map covers its
         high-density region far more evenly. One flow, the first, is used.
         """
-        generator = torch_generator(seed)
-        distribution = self._distribution(self.flows[0], 0)
-        base = stretch * torch.randn(num_samples, len(self.center), generator=generator)
-        normal = -0.5 * (base / stretch) ** 2 - math.log(stretch) - 0.5 * math.log(2.0 * math.pi)
-        parts = [distribution.transform.inv.call_and_ladj(rows) for rows in base.split(_ROWS)]
-        standard, log_stretching = (torch.cat(values) for values in zip(*parts, strict=True))
+        from .compiled.flow import log_normal
+
+        flow, dim = self.compiled[0], len(self.center)
+        normal = torch.randn(num_samples, dim, generator=torch_generator(seed), dtype=torch.float32)
+        standard = flow.from_base(stretch * normal, self._seen(0))
+        log_density = log_normal(normal) - dim * math.log(stretch)
+        log_density += flow.to_base(standard, self._seen(0))[1] - torch.log(self.scale).sum()
         z = standard * self.scale + self.center
-        log_density = normal.sum(dim=1) - log_stretching - torch.log(self.scale).sum()
         return self.support.from_real(z), log_density - self.support.log_jacobian(z)
 
     @torch.no_grad()
@@ -125,7 +134,7 @@ class FlowModel:
         """
         if not self.held:
             return None
-        pairs = zip(self.flows, self.held, strict=True)
+        pairs = zip(self.compiled, self.held, strict=True)
         return torch.cat([self._drops(flow, held) for flow, held in pairs])
 
     def first(self, count: int) -> FlowModel:
@@ -148,27 +157,26 @@ class FlowModel:
             values["encoders"] = self.encoders.values()
         return GeneratorState("flow", tensors, values)
 
-    def _drops(self, flow: nn.Module, held: HeldOut) -> Tensor:
-        distribution: Any = flow(held.context)
-        shape = () if held.context is not None else (len(held.rows),)
-
-        def log_density(rows: Tensor) -> Tensor:
-            jacobian = self.support.log_jacobian(rows * self.scale + self.center)
-            value: Tensor = distribution.log_prob(rows) - jacobian
-            return value
-
+    def _drops(self, flow: CompiledFlow, held: HeldOut) -> Tensor:
+        several, dim = _DRAWS * len(held.rows), len(self.center)
+        context = None if held.context is None else held.context.repeat(_DRAWS, 1)
         with isolated_rng(held.seed):
-            typical = torch.stack([log_density(distribution.sample(shape)) for _ in range(_DRAWS)])
-        return typical.median(dim=0).values - log_density(held.rows)
+            drawn = flow.from_base(standard_normal(several, dim), context)
+        typical = self._log_density(flow, drawn, context).view(_DRAWS, -1).median(dim=0).values
+        return typical - self._log_density(flow, held.rows, held.context)
 
-    def _log_density(self, part: int, standard: Tensor) -> Tensor:
-        from .splines import quickened
+    def _log_density(self, flow: CompiledFlow, rows: Tensor, context: Tensor | None) -> Tensor:
+        """Up to a constant, of theta itself at standardised rows."""
+        jacobian = self.support.log_jacobian(rows * self.scale + self.center)
+        return flow.log_prob(rows, context) - jacobian
 
-        distribution = self._distribution(quickened(self.flows[part]), part)
-        return torch.cat([distribution.log_prob(rows) for rows in standard.split(_ROWS)])
+    def _seen(self, part: int) -> Tensor | None:
+        return None if self.context is None else self.context[part]
 
-    def _distribution(self, flow: nn.Module, part: int) -> Any:
-        return flow(None if self.context is None else self.context[part])
+
+def standard_normal(count: int, dim: int) -> Tensor:
+    """Draws (count, dim) of a flow's base from torch's global stream, float32."""
+    return torch.randn(count, dim, dtype=torch.float32)
 
 
 def random_shares(num_samples: int, num_parts: int) -> list[int]:
@@ -224,9 +232,3 @@ def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: i
         )
         flow: nn.Module = zuko.flows.Flow([affine, *splines.transform.transforms], splines.base)
     return flow
-
-
-def _drawn(distribution: Any, count: int) -> Tensor:
-    """Draws (count, d) as the distribution's own ``sample`` has them, some rows at a time."""
-    base = distribution.base.sample((count,))
-    return torch.cat([distribution.transform.inv(rows) for rows in base.split(_ROWS)])

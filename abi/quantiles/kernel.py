@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +27,12 @@ from ..encoders.choice import (
 )
 from ..encoders.layout import PLAIN, Layout
 from ..generators.base import Progress
-from ..training.loop import TrainingLog, check_trained, train
+from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
 from .network import QuantileNetwork
+
+
+_ROWS = 50_000  # of x looked at together: a table is a hundred times as wide as theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,12 @@ class LearnedKernel:
         """Estimated MSW distance of each posterior to that of x_o, (n, p) -> (n,)."""
         observed = self.table(self.x_o[None])
         target = QuantileTable(observed.values[0], observed.directions, observed.levels)
-        return msw_distance(self.table(x), target, order=self.order, mixing=self.mixing)
+        return torch.cat(
+            [
+                msw_distance(self.table(part), target, order=self.order, mixing=self.mixing)
+                for part in x.split(_ROWS)
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ def train_kernel(
     *,
     layout: Layout = PLAIN,
     own: nn.Module | None = None,
+    thorough: bool = True,
 ) -> tuple[LearnedKernel, TrainingLog]:
     """Train the quantile network on pairs (Algorithm 3).
 
@@ -106,6 +116,9 @@ def train_kernel(
     round's pairs, instead of fine-tuning the last one (``fine_tune``). As the pairs close in on
     x_o, so do the scales of theta and x; on the M/G/1 queue this leaves accepted draws a third
     as wide as fine-tuning does.
+
+    Of several encoders, trainings of a quarter of the steps choose one; a whole training follows
+    where the network itself is of use.
 
     Args:
         theta: (n, d).
@@ -117,30 +130,39 @@ def train_kernel(
         on_epoch: told the share of the training done.
         layout: items or series of x, for the encoders that know them.
         own: the user's encoder, in place of the configured one.
+        thorough: train it whole, as its distances are of use beyond the choice of an encoder.
     """
 
-    def attempt(encoder: str | nn.Module, done: float, share: float) -> _Fit:
+    def attempt(encoder: str | nn.Module, training: TrainingSettings, span: _Span) -> _Fit:
         def on_part(part: float) -> None:
             if on_epoch is not None:
-                on_epoch(done + share * part)
+                on_epoch(span[0] + (span[1] - span[0]) * part)
 
         kernel = _start(theta, x, x_o, config, encoder, layout, seed, previous)
-        return kernel, _train(kernel.network, theta, x, config, seed, on_part)
+        return kernel, _train(kernel.network, theta, x, config.kappa, training, seed, on_part)
 
-    choices = _choices(x.shape[1], config, previous, layout, own)
-    learned = own is None and config.encoder == "auto" and previous is None
-    share = 1.0 / (len(choices) + learned)
-    fits = [attempt(encoder, place * share, share) for place, encoder in enumerate(choices)]
-    if learned and (name := learned_for(x.shape[1], layout, _losses(fits))) is not None:
-        fits.append(attempt(name, 1.0 - share, share))
+    names = _choices(x.shape[1], config, previous, layout, own)
+    whole = config.network_training
+    short = whole.shortened(_RACE)
+    part = 0.5 / len(names)  # of the progress
+    raced: list[_Fit] = []
+    if len(names) > 1 or not thorough:
+        raced = [attempt(name, short, (k * part, (k + 1) * part)) for k, name in enumerate(names)]
+        if previous is None and own is None and config.encoder == "auto":
+            learned = learned_for(x.shape[1], layout, _losses(raced))
+            raced += [] if learned is None else [attempt(learned, short, (0.5, 1.0))]
     # The same split and directions for all: their held-out losses are comparable.
-    (kernel, log), *others = sorted(fits, key=_rank)
-    check_trained(log, "the quantile network")
-    rivals = (fit[0].encoder for fit in others[: math.ceil(len(fits) / 2) - 1])
-    return replace(kernel, rivals=tuple(rivals)), log
+    ranked = sorted(raced, key=_rank)
+    best = ranked[0][0].encoder if ranked else names[0]
+    fit = attempt(best if own is None else own, whole, (0.5, 1.0)) if thorough else ranked[0]
+    check_trained(fit[1], "the quantile network")
+    rivals = (kernel.encoder for kernel, _ in ranked[1 : math.ceil(len(ranked) / 2)])
+    return replace(fit[0], rivals=tuple(rivals)), fit[1]
 
 
 _Fit = tuple[LearnedKernel, TrainingLog]
+_Span = tuple[float, float]
+_RACE = 0.25  # of the steps
 
 
 def _rank(fit: _Fit) -> float:
@@ -160,7 +182,8 @@ def _train(
     network: QuantileNetwork,
     theta: Tensor,
     x: Tensor,
-    config: ABIConfig,
+    kappa: float,
+    training: TrainingSettings,
     seed: int,
     on_epoch: Progress,
 ) -> TrainingLog:
@@ -168,10 +191,10 @@ def _train(
     network.encoder, inputs = prepared(whole := network.encoder, x)
 
     def loss(rows: Tensor, inputs: Tensor) -> Tensor:
-        return network.loss(rows, inputs, config.kappa)
+        return network.loss(rows, inputs, kappa)
 
     key = child_seed(seed, 1)
-    log = train(network, loss, (theta, inputs), config.network_training, key, on_epoch)
+    log = train(network, loss, (theta, inputs), training, key, on_epoch)
     if isinstance(network.encoder, nn.Identity):
         network.encoder = whole
     return log
@@ -187,7 +210,8 @@ def _choices(
     """The encoders to try: the user's own, the one asked for, or those that fit x.
 
     What the prior's pairs are too few and too wide to teach, a later round's may: the better half
-    of one round's encoders is tried again in the next.
+    of one round's encoders is tried again in the next. The first round's learned one waits for
+    what the fixed ones say.
     """
     if own is not None:
         return (own,)

@@ -94,7 +94,12 @@ class QuantileNetwork(nn.Module):
 
     def loss(self, theta: Tensor, x: Tensor, kappa: float) -> Tensor:
         """The empirical risk of eq. (2.6), averaged over rows, directions and levels."""
-        residual = self.project(theta)[:, :, None] - self(x)
+        targets, predicted = self.project(theta), self(x)
+        if predicted.device.type == "cpu":
+            from .huber import huber_loss
+
+            return huber_loss(targets, predicted, self.levels, kappa)
+        residual = targets[:, :, None] - predicted
         return huber_quantile_loss(residual, self.levels, kappa).mean()
 
     @torch.no_grad()

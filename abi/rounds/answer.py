@@ -43,10 +43,13 @@ def fit_answer(
     config: ABIConfig,
     seed: int,
     on_epoch: Progress,
+    *,
+    taught: bool = True,
 ) -> Fitted:
     """Step 12: the posterior at x_o, adjusted as :mod:`abi.quantiles.adjustment` explains.
 
-    A fixed kernel has no network to adjust by; its accepted draws are taken as they are.
+    A fixed kernel has no network to adjust by; its accepted draws are taken as they are. A learned
+    encoder goes on learning with each flow, unless it is not to be ``taught``.
     """
     theta, x = pairs.theta[pairs.accepted], pairs.x[pairs.accepted]
     if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
@@ -61,7 +64,9 @@ def fit_answer(
         training=config.generator_training,
         seed=seed,
         num_flows=config.num_flows,
-        given=Conditioning(kernel.network.encoder, x, problem.x_o, kernel.encoder, kernel.layout),
+        given=Conditioning(
+            kernel.network.encoder, x, problem.x_o, kernel.encoder, kernel.layout, taught
+        ),
         on_epoch=on_epoch,
     )
     return theta, flow, log

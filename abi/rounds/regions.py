@@ -45,7 +45,8 @@ _LEFT_OUT, _CAUTION = 0.005, 2.0  # share of held-out theta beyond the edge, and
 _DRAWS = 20_000  # of q, that place its threshold and its box
 _FEW_DRAWS = 5_000  # where the edge is no far tail
 _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
-_CHUNK = 200_000  # draws of the prior looked at together
+_FIRST, _CHUNK = 10_000, 200_000  # draws of the prior looked at together, at first and at most
+_MORE = 1.1  # times the draws that so far each theta inside has cost
 _PER_DRAW = 500  # draws of the prior that one theta inside may cost
 STRETCHES = (1.3, 1.6, 2.0, 2.5)  # of q's base, the one with the largest sample is taken
 _TRIALS, _POOL = 2_000, 20  # candidates to choose the stretch by; candidates a draw
@@ -176,14 +177,16 @@ def _rejection(
     limit = max(2 * _PER_DRAW * num_samples, _CHUNK)  # twice what a region is made for
     kept: list[Tensor] = []
     found = tried = 0
+    chunk = max(_FIRST, num_samples) if regions else num_samples
     while found < num_samples and tried < limit:
-        theta = sample_prior(prior, _CHUNK if regions else num_samples, child_seed(seed, tried))
+        theta = sample_prior(prior, min(chunk, _CHUNK), child_seed(seed, tried))
         tried += len(theta)
         theta = theta[inside_all(regions, theta)]
         kept.append(theta)
         found += len(theta)
         if hopeless and found * limit < num_samples * tried:
             break
+        chunk = int(_MORE * (num_samples - found) * tried / max(found, 1)) + _FIRST // 10
     return torch.cat(kept), tried
 
 

@@ -15,7 +15,7 @@ from simulators.random import child_seed
 from simulators.running.engines import Engine
 
 from ..config import ABIConfig
-from ..encoders.choice import FIXED
+from ..encoders.choice import LEARNED
 from ..generators.support import allowed
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check
@@ -30,6 +30,7 @@ from .regions import high_density_region, inside_all, sample_inside
 from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
+_REGION_FLOWS, _REGION_SHARE = 2, 0.5  # flows of a region; of the steps of an answer's flow
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -70,17 +71,20 @@ class Round:
         sampled = self._sample(before, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        kernel, network_log = self._train(before, theta, x, seed)
+        last = number == self.plan.num_rounds or is_enough(judged, self.plan.stop_when)
+        kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
         kept = scores <= tolerance
         _check_kept(kept, number, tolerance)
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
-        last = number == self.plan.num_rounds or is_enough(judged, self.plan.stop_when)
-        settings = self.problem, self._config(kernel, last), child_seed(seed, 3), on_epoch
-        fit = fit_answer if last or self._truncates else fit_proposal
-        accepted, model, generator_log = fit(kernel, pairs, *settings)
+        settings = self.problem, self._config(last), child_seed(seed, 3), on_epoch
+        if last or self._truncates:
+            taught = last or not isinstance(kernel, LearnedKernel) or kernel.encoder not in LEARNED
+            accepted, model, generator_log = fit_answer(kernel, pairs, *settings, taught=taught)
+        else:
+            accepted, model, generator_log = fit_proposal(kernel, pairs, *settings)
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
@@ -129,21 +133,20 @@ class Round:
             return config.accept_fraction
         return 1.0 if self._truncates and config.adjustment == "conditional" else 0.5
 
-    def _config(self, kernel: Kernel, last: bool) -> ABIConfig:
+    def _config(self, last: bool) -> ABIConfig:
         """The constants of a round's model: a region is content with fewer flows than the answer.
 
-        Two see the tails that one misses; one that teaches its encoder is as good, and costs more.
-        They make every pass: regions of the multimodal Gaussian drawn by fewer cost the last round
-        a share of a far mode, whatever the held-out loss said.
+        Two see the tails that one misses. They make half the passes that an answer may make:
+        twice as many cost more and gain nothing that was seen, fewer yet cost the multimodal
+        Gaussian a share of a far mode, whatever the held-out loss said.
         """
         config = self.plan.config
         if last:
             return config
-        taught = isinstance(kernel, LearnedKernel) and kernel.encoder not in FIXED
-        training = config.generator_training
+        training = config.generator_training.shortened(_REGION_SHARE)
         return replace(
             config,
-            num_flows=min(config.num_flows, 1 if taught else 2),
+            num_flows=min(config.num_flows, _REGION_FLOWS),
             generator_training=replace(training, least_epochs=training.max_epochs),
         )
 
@@ -233,9 +236,12 @@ class Round:
         return theta, x
 
     def _train(
-        self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int
+        self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int, last: bool
     ) -> tuple[Kernel, Any]:
-        """Steps 4 to 6: train the quantile network behind the kernel statistic."""
+        """Steps 4 to 6: train the quantile network behind the kernel statistic.
+
+        Where all pairs are kept, a round before the last asks it for an encoder alone.
+        """
         if self.work.fixed is not None:
             return self.work.fixed, None
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
@@ -250,6 +256,7 @@ class Round:
             on_epoch,
             layout=self.problem.layout,
             own=self.problem.encoder,
+            thorough=last or self._kept_share < 1.0 or self.plan.config.fine_tune,
         )
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:

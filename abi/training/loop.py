@@ -1,16 +1,15 @@
 """One training loop for every network: mini-batches, one cycle of the rate, a validation split.
 
-The rate climbs to its peak over a tenth of the steps and falls to nothing over the rest (Smith &
-Topin 2019); the weights of the epoch with the best validation loss are kept. At the budgets of a
-fit this reaches, in a third of the steps, losses that a constant rate with early stopping does
-not reach at all. Batches and split come from a generator of their own.
+The weights of the epoch with the best validation loss are kept. At the budgets of a fit one cycle
+reaches, in a third of the steps, losses that a constant rate with early stopping does not reach at
+all. Batches and split come from a generator of their own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +17,10 @@ from torch import Tensor, nn
 from simulators.arguments import FRACTION, POSITIVE, at_least, count, device_name, settle
 from simulators.random import child_seed, isolated_rng, torch_generator
 
+from .one_cycle import OneCycle
+
 Loss = Callable[..., Tensor]
 
-_WARM_UP = 0.1  # share of the steps before the peak
-_MAX_NORM = 5.0  # of the gradient
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ class TrainingSettings:
             validation_fraction=FRACTION,
             device=device_name,
         )
+
+    def shortened(self, share: float) -> TrainingSettings:
+        """The same training in this share of its steps and passes."""
+        num_steps = max(1, int(share * self.num_steps))
+        return replace(self, num_steps=num_steps, max_epochs=max(1, int(share * self.max_epochs)))
 
     def num_held(self, num_rows: int) -> int:
         """Of so many rows, those held out."""
@@ -126,30 +130,21 @@ def train(
 
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
     num_epochs = settings.passes(len(data[0]))
-    optimizer = torch.optim.AdamW(
+    optimizer = OneCycle(
         module.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer,
         settings.learning_rate,
-        # OneCycleLR divides by the length of either part less one.
-        total_steps=max(num_epochs * per_epoch, math.ceil(2.0 / _WARM_UP)),
-        pct_start=_WARM_UP,
+        settings.weight_decay,
+        num_epochs * per_epoch,
     )
     best, best_state = TrainingLog(0, float("inf"), float("inf")), _copy(module)
-    for epoch in range(1, num_epochs + 1):
-        with isolated_rng(child_seed(seed, epoch)):  # a module of the user's may drop values out
-            train_loss = _epoch(
-                module, loss, rows, optimizer, schedule, settings.batch_size, generator
-            )
-        held_loss = _evaluate(module, loss, held)
-        if held_loss < best.validation_loss:
-            best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)
-        if on_epoch is not None:
-            on_epoch(epoch / num_epochs)
+    with isolated_rng(child_seed(seed, 0)):  # a module of the user's may drop values out
+        for epoch in range(1, num_epochs + 1):
+            train_loss = _epoch(module, loss, rows, optimizer, settings.batch_size, generator)
+            held_loss = _evaluate(module, loss, held)
+            if held_loss < best.validation_loss:
+                best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)
+            if on_epoch is not None:
+                on_epoch(epoch / num_epochs)
     module.load_state_dict(best_state)
     module.to("cpu").eval()
     return TrainingLog(num_epochs, best.train_loss, best.validation_loss)
@@ -159,8 +154,7 @@ def _epoch(
     module: nn.Module,
     loss: Loss,
     rows: tuple[Tensor, ...],
-    optimizer: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.OneCycleLR,
+    optimizer: OneCycle,
     batch_size: int,
     generator: torch.Generator,
 ) -> float:
@@ -171,9 +165,7 @@ def _epoch(
         value = loss(*(tensor[chosen] for tensor in rows))
         optimizer.zero_grad()
         value.backward()
-        nn.utils.clip_grad_norm_(module.parameters(), _MAX_NORM)
         optimizer.step()
-        schedule.step()
         total += value.detach() * len(chosen)
     return float(total) / len(order)
 

@@ -12,6 +12,8 @@ from abi.config import ABIConfig
 from abi.encoders.choice import encode
 from abi.encoders.item import InputScaling
 from abi.encoders.layout import PLAIN, Layout
+from abi.quantiles.distance import quantile_levels
+from abi.quantiles.huber import huber_loss
 from abi.quantiles.kernel import train_kernel
 from abi.quantiles.network import QuantileNetwork, huber_quantile_loss
 from abi.training.loop import TrainingSettings, train
@@ -67,6 +69,28 @@ def test_predicted_quantiles_are_those_of_the_conjugate_posterior() -> None:
         assert (row - exact).abs().max() < 0.25
         assert (row - exact).abs().mean() < 0.08
     assert log.validation_loss < 1.2 * log.train_loss
+
+
+@pytest.mark.parametrize("kappa", [1e-4, 0.01, 3.0])
+def test_the_compiled_loss_and_its_gradient_are_those_of_torch(kappa: float) -> None:
+    generator = torch_generator(0)
+    targets = torch.randn(40, 6, generator=generator)
+    near = targets[:, :, None] + kappa * torch.randn(40, 6, 5, generator=generator)
+    levels = quantile_levels(4, 0.05)
+    ours, theirs = (near.clone().requires_grad_() for _ in range(2))
+    value = huber_loss(targets, ours, levels, kappa)
+    (2.0 * value).backward()
+    expected = huber_quantile_loss(targets[:, :, None] - theirs, levels, kappa).mean()
+    (2.0 * expected).backward()
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+def test_a_prediction_that_is_no_number_is_not_hidden_by_the_loss() -> None:
+    predicted = torch.zeros(3, 1, 2)
+    predicted[1, 0, 0] = torch.nan
+    levels = quantile_levels(1, 0.05)
+    assert huber_loss(torch.zeros(3, 1), predicted, levels, 0.01).isnan()
 
 
 def test_tables_are_sorted_and_training_leaves_the_order_free() -> None:

@@ -110,6 +110,9 @@ def test_rounds_end_early_where_an_answer_is_good_enough(
     assert len(again.rounds) == 2
     assert torch.equal(again.sample((10,)), posterior.sample((10,)))
     assert again.verdict == posterior.verdict
+    assert posterior.answer is not None
+    assert again.answer is not None
+    assert len(again.answer.reach.regions) == len(posterior.answer.reach.regions) == 1
 
 
 def test_rounds_go_on_where_no_answer_is_good_enough(whole: abi.ABIPosterior) -> None:

@@ -1,0 +1,239 @@
+r"""A zuko spline flow as one function of its weights, theta and context, with its gradient.
+
+With transforms T_t, t = 1 ... L, whose parameters phi_t networks give, and z_0 = theta,
+
+    z_t = T(z_{t-1}; phi_t(z_{t-1}, c)),
+    log q(theta | c) = log N(z_L; 0, I) + sum_t sum_j log |dT_j / dz_j|.
+
+The gradient of all weights is one vector. The flow itself stays zuko's to the last object, for
+users who export it; the copy takes its weights and gives them back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from zuko.nn import MaskedLinear
+from zuko.transforms import MonotonicRQSTransform
+
+from .inverse import Ordered
+from .network import Layer, Layout, gradients_of, outputs_of
+from .univariate import Affine, Spline, Univariate
+
+_ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
+_LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
+
+
+class CompiledFlow(nn.Module):
+    """A float32 flow of :func:`~abi.generators.flow.build_flow`, on the CPU."""
+
+    def __init__(self, flow: nn.Module):
+        super().__init__()
+        self.transforms = [_Transform(part) for part in cast(Any, flow).transform.transforms]
+        start = 0
+        for transform in self.transforms:
+            start = transform.place(start)
+        vector, hidden = torch.empty(start), torch.ones(start)
+        for transform in self.transforms:
+            transform.fill(vector, hidden)
+        self.weights = nn.Parameter(vector * hidden)
+        self.register_buffer("mask", hidden, persistent=False)
+        self._views: tuple[int, list[list[Layer]]] = (0, [])
+        self._gradient: tuple[Tensor, list[list[Layer]]] = (torch.empty(0), [])
+
+    def log_prob(self, theta: Tensor, context: Tensor | None) -> Tensor:
+        """Log densities at theta (n, d) -> (n,), context being (n, k), (k,), or None."""
+        if torch.is_grad_enabled():
+            seen = None if context is None else context.expand(len(theta), -1)
+            value: Tensor = _Density.apply(theta, seen, self.weights, self)  # type: ignore[no-untyped-call]
+            return value
+        base, log_slope = self.to_base(theta, context)
+        return log_slope + log_normal(base)
+
+    @torch.no_grad()
+    def to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Where the flow maps theta (n, d) in its base, (n, d), and the log slope, (n,)."""
+        parts = [self._to_base(*part) for part in _parts(theta, context)]
+        base, log_slope = zip(*parts, strict=True)
+        return torch.cat(base), torch.cat(log_slope)
+
+    @torch.no_grad()
+    def from_base(self, base: Tensor, context: Tensor | None) -> Tensor:
+        """The theta (n, d) that the flow maps to these draws of its base (n, d)."""
+        steps = [
+            Ordered.of(part.univariate, part.layouts, layers, part.order)
+            for part, layers in zip(self.transforms, self.own_layers(), strict=True)
+        ]
+        out = []
+        for z, seen in _parts(base, context):
+            for ordered in reversed(steps):
+                z = ordered.inverse(z, seen)
+            out.append(z)
+        return torch.cat(out)
+
+    def write_to(self, flow: nn.Module) -> None:
+        """Give a flow of the same form these weights."""
+        parts = cast(Any, flow).transform.transforms
+        weights = self.weights.detach()
+        with torch.no_grad():
+            for transform, part in zip(self.transforms, parts, strict=True):
+                for target, source in transform.pairs(part, weights):
+                    target.copy_(source)
+
+    def layers(self, vector: Tensor) -> list[list[Layer]]:
+        """The networks' layers as views of a vector of all weights, or of their gradients."""
+        return [[layout.view(vector) for layout in part.layouts] for part in self.transforms]
+
+    def own_layers(self) -> list[list[Layer]]:
+        """Those of the weights themselves, made once as long as these stay where they are."""
+        at = self.weights.data_ptr()
+        if self._views[0] != at:
+            self._views = at, self.layers(self.weights.detach())
+        return self._views[1]
+
+    def gradient(self) -> tuple[Tensor, list[list[Layer]]]:
+        """Room for the gradient of all weights, and its layers; used again and again."""
+        if not self._gradient[1]:
+            vector = torch.empty_like(self.weights)
+            self._gradient = vector, self.layers(vector)
+        return self._gradient
+
+    def _to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        z, log_slope = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32)
+        context = None if context is None else context.expand(len(z), -1)
+        for transform, layers in zip(self.transforms, self.own_layers(), strict=True):
+            raw, _ = outputs_of(layers, _inputs(z, context))
+            z, _ = transform.univariate.forward(z, raw, log_slope)
+        return z, log_slope
+
+
+def log_normal(base: Tensor) -> Tensor:
+    """Log density of N(0, I) at base (n, d), (n,)."""
+    return (_LOG_NORMAL - 0.5 * base * base).sum(dim=1)
+
+
+def _parts(theta: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Some rows of both at a time; the context may be one for all."""
+    for start in range(0, max(1, len(theta)), _ROWS):
+        some = theta[start : start + _ROWS]
+        shared = context is None or context.ndim == 1
+        yield some, context if shared else context[start : start + _ROWS]  # type: ignore[index]
+
+
+class _Transform:
+    """One transform of a flow: what maps, and where the layers of its network lie."""
+
+    def __init__(self, part: Any):
+        self.univariate = _univariate(part)
+        order = getattr(part, "order", None)
+        self.order = [0] if order is None else order.tolist()
+        self._sources = _linear(part)
+        self.layouts: list[Layout] = []
+
+    def place(self, start: int) -> int:
+        """Say where the layers lie, from a first place on; the place after the last."""
+        for weight, bias, mask in self._sources:
+            self.layouts.append(Layout(start, len(bias), weight.shape[1], mask))
+            start = self.layouts[-1].end
+        return start
+
+    def fill(self, vector: Tensor, hidden: Tensor) -> None:
+        """Copy the weights into a vector, and the masks into another."""
+        for layout, (weight, bias, mask) in zip(self.layouts, self._sources, strict=True):
+            layer = layout.view(vector)
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+            if mask is not None:
+                layout.view(hidden).weight.copy_(mask)
+        self._sources = []
+
+    def pairs(self, part: Any, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """zuko's own tensors beside the weights for them."""
+        layers = [layout.view(vector) for layout in self.layouts]
+        if hasattr(part, "hyper"):
+            both = zip(_affine_maps(part), layers, strict=True)
+            return [pair for own, layer in both for pair in _of(own, layer)]
+        sizes = [own.numel() for own in part.phi]
+        values = layers[0].bias.split(sizes)
+        return [(own, v.view_as(own)) for own, v in zip(part.phi, values, strict=True)]
+
+
+def _of(own: Any, layer: Layer) -> list[tuple[Tensor, Tensor]]:
+    return [(own.weight, layer.weight), (own.bias, layer.bias)]
+
+
+def _univariate(part: Any) -> Univariate:
+    splines = isinstance(part.univariate, partial) and part.univariate.func is MonotonicRQSTransform
+    return Spline(part.shapes[0][0]) if splines else Affine()
+
+
+def _linear(part: Any) -> list[tuple[Tensor, Tensor, Tensor | None]]:
+    """Weights, biases and masks of a transform's network; one parameter alone has biases only."""
+    if not hasattr(part, "hyper"):
+        bias = torch.cat([values.detach().reshape(-1) for values in part.phi])
+        return [(torch.empty(len(bias), 0), bias, None)]
+    return [
+        (layer.weight.detach(), layer.bias.detach(),
+         layer.mask if isinstance(layer, MaskedLinear) else None)
+        for layer in _affine_maps(part)
+    ]  # fmt: skip
+
+
+def _affine_maps(part: Any) -> list[Any]:
+    return [layer for layer in part.hyper if hasattr(layer, "weight")]
+
+
+class _Density(torch.autograd.Function):
+    """Log densities (n,), and their first derivatives by theta, context and weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, theta: Tensor, context: Tensor | None, weights: Tensor, flow: CompiledFlow
+    ) -> Tensor:
+        z, seen_x = theta.detach().contiguous(), None if context is None else context.detach()
+        value = torch.zeros(len(z), dtype=torch.float32)
+        known = []
+        for transform, layers in zip(flow.transforms, flow.own_layers(), strict=True):
+            raw, seen = outputs_of(layers, _inputs(z, seen_x))
+            z, bends = transform.univariate.forward(z, raw, value)
+            known.append((seen, bends))
+        value += log_normal(z)
+        ctx.flow, ctx.known, ctx.end = flow, known, z
+        ctx.width = 0 if context is None else context.shape[1]
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_value: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor, None]:
+        flow: CompiledFlow = ctx.flow
+        of_value = of_value.contiguous()
+        of_weights, into = flow.gradient()
+        own = flow.own_layers()
+        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+        of_z = -ctx.end * of_value[:, None]
+        of_context = of_z.new_zeros(len(of_z), ctx.width) if wanted else None
+        for t in range(len(own) - 1, -1, -1):
+            seen, bends = ctx.known[t]
+            of_z, of_raw = flow.transforms[t].univariate.backward(bends, of_z, of_value)
+            first = t == 0 and not wanted
+            of_inputs = gradients_of(own[t], seen, of_raw, into[t], first=first)
+            if of_inputs is not None:
+                dim = of_inputs.shape[1] - ctx.width
+                of_z[:, :dim] += of_inputs[:, :dim]
+                if of_context is not None:
+                    of_context += of_inputs[:, dim:]
+        return of_z, of_context if ctx.width else None, of_weights * flow.mask, None
+
+
+def _inputs(z: Tensor, context: Tensor | None) -> Tensor:
+    """What a network sees: theta and context; a single parameter sees the context alone."""
+    alone = z.shape[1] == 1
+    if context is None:
+        return z[:, :0] if alone else z
+    return context.contiguous() if alone else torch.cat([z, context], dim=1)

@@ -1,0 +1,160 @@
+"""The compiled flow is zuko's: same values, same gradients, same draws, same weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from abi.generators.compiled.flow import CompiledFlow
+from abi.generators.compiled.training import trainable
+from abi.generators.flow import FlowSettings, build_flow
+
+DIMENSIONS = [(5, 10), (2, 0), (1, 4), (1, 0), (10, 3)]
+
+
+def _flow(theta_dim: int, context_dim: int) -> Any:
+    """Weights large enough that bins are narrow and derivatives far from 1."""
+    flow = build_flow(theta_dim, context_dim, FlowSettings(), seed=0)
+    generator = torch.Generator().manual_seed(1)
+    for weights in flow.parameters():
+        weights.data += 0.15 * torch.randn(weights.shape, generator=generator)
+    return flow
+
+
+def _rows(theta_dim: int, context_dim: int) -> tuple[Tensor, Tensor | None]:
+    """Rows inside the splines' box, outside, and on its edge."""
+    generator = torch.Generator().manual_seed(2)
+    theta = 3.0 * torch.randn(400, theta_dim, generator=generator)
+    theta[0], theta[1], theta[2] = 5.0, -5.0, 100.0
+    context = torch.randn(400, context_dim, generator=generator) if context_dim else None
+    return theta, context
+
+
+def _with_gradients(theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    return (
+        theta.clone().requires_grad_(),
+        None if context is None else context.clone().requires_grad_(),
+    )
+
+
+def _zuko_gradients(flow: Any, theta: Tensor, context: Tensor | None) -> list[Tensor]:
+    """Of theta, context and weights, in the type of the flow."""
+    flow.zero_grad()
+    theta, context = _with_gradients(theta, context)
+    flow(context).log_prob(theta).mean().backward()
+    inputs = [theta] if context is None else [theta, context]
+    return [part.grad.clone() for part in (*inputs, *flow.parameters()) if part.grad is not None]
+
+
+def _compiled_gradients(flow: Any, theta: Tensor, context: Tensor | None) -> list[Tensor]:
+    """The same of the compiled flow, its weights' in zuko's form."""
+    quick = CompiledFlow(flow)
+    theta, context = _with_gradients(theta, context)
+    quick.log_prob(theta, context).mean().backward()
+    inputs = [theta] if context is None else [theta, context]
+    assert quick.weights.grad is not None
+    quick.weights.data.copy_(quick.weights.grad)
+    back = build_flow(theta.shape[1], 0 if context is None else context.shape[1], FlowSettings(), 0)
+    quick.write_to(back)
+    return [
+        *(part.grad for part in inputs if part.grad is not None),
+        *(part.detach() for part in back.parameters()),
+    ]
+
+
+@pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
+def test_values_and_gradients_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
+    flow = _flow(theta_dim, context_dim)
+    theta, context = _rows(theta_dim, context_dim)
+    rounded = _zuko_gradients(flow, theta, context)
+    found = _compiled_gradients(flow, theta, context)
+    values = CompiledFlow(flow).log_prob(theta, context).detach()
+    exact = flow.double()
+    wide = (theta.double(), None if context is None else context.double())
+    expected = exact(wide[1]).log_prob(wide[0]).detach()
+    gradients = _zuko_gradients(exact, *wide)
+
+    torch.testing.assert_close(values, expected.float(), rtol=1e-4, atol=1e-3)
+    # What float32 costs by itself, which differs from one processor to the next, is the measure.
+    assert len(found) == len(rounded) == len(gradients)
+    for ours, theirs, known in zip(found, rounded, gradients, strict=True):
+        rounding = (theirs - known).abs().max()
+        assert (ours - known).abs().max() <= 3.0 * rounding + 1e-5 * known.abs().max()
+
+
+@pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
+def test_draws_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
+    flow = _flow(theta_dim, context_dim)
+    base, context = _rows(theta_dim, context_dim)
+    quick = CompiledFlow(flow)
+    found = quick.from_base(base, context)
+    exact = flow.double()(None if context is None else context.double())
+    with torch.no_grad():
+        expected = exact.transform.inv(base.double())
+        torch.testing.assert_close(found, expected.float(), rtol=1e-3, atol=1e-3)
+        there, log_slope = quick.to_base(found, context)
+    torch.testing.assert_close(there, base, rtol=1e-2, atol=1e-2)
+    steep = exact.transform.log_abs_det_jacobian(found.double(), there.double())
+    torch.testing.assert_close(log_slope, steep.float().detach(), rtol=1e-3, atol=1e-3)
+
+
+def test_one_context_serves_many_rows_and_many_rows_go_in_parts() -> None:
+    quick = CompiledFlow(_flow(3, 2))
+    theta, _ = _rows(3, 0)
+    theta, context = theta.repeat(23, 1)[:9_001], torch.tensor([0.3, -1.0])
+    with torch.no_grad():
+        shared = quick.log_prob(theta, context)
+        each = quick.log_prob(theta, context.expand(9_001, 2))
+    assert torch.equal(shared, each)
+    assert quick.from_base(theta, context).shape == (9_001, 3)
+    assert quick.log_prob(theta[:0], context).shape == (0,)
+    assert quick.from_base(theta[:0], context).shape == (0, 3)
+
+
+def test_the_copy_takes_and_gives_the_weights_of_the_flow() -> None:
+    flow = _flow(3, 2)
+    before = {name: value.clone() for name, value in flow.state_dict().items()}
+    quick = CompiledFlow(flow)
+    back = build_flow(3, 2, FlowSettings(), seed=5)
+    quick.write_to(back)
+    quick.weights.data.zero_()
+    assert all(torch.equal(value, before[name]) for name, value in flow.state_dict().items())
+    masks = {name: mask for name, mask in flow.named_buffers() if name.endswith("mask")}
+    for name, value in back.named_parameters():  # hidden weights are 0, and change nothing
+        mask = masks.get(name.replace("weight", "mask"), torch.tensor(1.0))
+        assert torch.equal(value, before[name] * mask)
+
+
+def test_weights_may_move_to_another_place() -> None:
+    theta, context = _rows(3, 2)
+    quick, other = CompiledFlow(_flow(3, 2)), CompiledFlow(build_flow(3, 2, FlowSettings(), 9))
+    with torch.no_grad():
+        other.log_prob(theta, context)
+        other.weights.data = quick.weights.data.clone()
+        assert torch.equal(other.log_prob(theta, context), quick.log_prob(theta, context))
+
+
+def test_another_device_is_served_by_zuko_itself() -> None:
+    quick: nn.Module = trainable(_flow(3, 2), "meta").to("meta")
+    theta, context = torch.empty(4, 3, device="meta"), torch.empty(4, 2, device="meta")
+    assert quick.log_prob(theta, context).device.type == "meta"  # type: ignore[operator]
+
+
+def test_training_elsewhere_writes_its_weights_back() -> None:
+    from abi.generators.compiled.training import DeviceFlow
+
+    flow, back = _flow(2, 3), build_flow(2, 3, FlowSettings(), seed=3)
+    DeviceFlow(flow).write_to(back)
+    theta, context = _rows(2, 3)
+    assert torch.equal(flow(context).log_prob(theta), back(context).log_prob(theta))
+
+
+def test_a_second_derivative_is_refused_rather_than_wrong() -> None:
+    quick = CompiledFlow(_flow(2, 0))
+    theta = torch.zeros(1, 2, requires_grad=True)
+    (slope,) = torch.autograd.grad(quick.log_prob(theta, None).sum(), theta, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        slope.sum().backward()
