@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..files.versions import __version__
 from .benchmark import benchmark_command
 from .check import check_command
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
@@ -130,10 +131,8 @@ def _print_version(asked: bool) -> None:
     """Version and paths: the import names are generic, and others ship packages of that name."""
     if not asked:
         return
-    import abi
-
     packages = package_folders()
-    typer.echo(f"abi-toolkit {abi.__version__}")
+    typer.echo(f"abi-toolkit {__version__}")
     for name, folder in packages.items():
         typer.echo(f"  {name}: {folder}")
     if shadowed(packages):

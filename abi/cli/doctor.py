@@ -7,12 +7,13 @@ import platform
 import re
 import shutil
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
 import typer
 
+from ..files.versions import __version__
 from .ending import Json, print_json
 
 _EXTRAS = {
@@ -37,7 +38,7 @@ def doctor_command(as_json: Json = False) -> None:
 
 def examine() -> dict[str, Any]:
     """Everything the doctor looks at, with JSON's types; ``problems`` is empty if all is well."""
-    import abi
+    import torch
 
     packages = package_folders()
     needed = required("abi-toolkit")
@@ -55,7 +56,7 @@ def examine() -> dict[str, Any]:
     if free < _LEAST_DISK_GIB:
         problems.append(f"{free:.1f} GiB of disk are free here; a run needs about 1 GiB.")
     return {
-        "abi-toolkit": abi.__version__,
+        "abi-toolkit": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: str(folder) for name, folder in packages.items()},
@@ -82,15 +83,9 @@ SHADOWED = (
 
 
 def package_folders() -> dict[str, Path]:
-    """Where the three packages were imported from: others ship packages of these names."""
-    import abi
-    import simulators
-    import validation
-
-    return {
-        package.__name__: Path(str(package.__file__)).parent
-        for package in (abi, simulators, validation)
-    }
+    """Where the three packages are imported from: others ship packages of these names."""
+    found = (find_spec(name) for name in ("abi", "simulators", "validation"))
+    return {spec.name: Path(str(spec.origin)).parent for spec in found if spec is not None}
 
 
 def shadowed(packages: dict[str, Path]) -> bool:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from .ending import InPlace, Json, check_installed, print_json
-from .loading import load_instance
 
 
 def report_command(
@@ -56,6 +55,7 @@ def report_command(
     from ..report.assemble import write_page
     from ..report.sections.predictive import LEAST
     from ..report.sources import Wanted
+    from .work.loading import load_instance
 
     check_installed("abi report", "matplotlib", "jinja2")
     if num_predictive is not None and 0 < num_predictive < LEAST:

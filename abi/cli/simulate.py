@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..rounds.problem import as_prior
 from .ending import Json, print_json, resumable
-from .loading import load_instance, load_prior
 
 
 def simulate_command(
@@ -48,6 +46,9 @@ def simulate_command(
     from simulators import forget_failures, sample_prior, simulate
     from simulators.custom import FunctionSimulator
     from simulators.random import child_seed
+
+    from ..rounds.problem import as_prior
+    from .work.loading import load_instance, load_prior
 
     function = load_instance(simulator, "--simulator")
     noise_seed = child_seed(seed, 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +29,6 @@ from ..generators.base import Progress
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
 from .network import QuantileNetwork
-
 
 _ROWS = 50_000  # of x looked at together: a table is a hundred times as wide as theta
 

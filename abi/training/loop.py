@@ -22,7 +22,6 @@ from .one_cycle import OneCycle
 Loss = Callable[..., Tensor]
 
 
-
 @dataclass(frozen=True)
 class TrainingSettings:
     """How to train a network.

@@ -55,7 +55,7 @@ class OneCycle:
         """Clip the gradient and move the weights."""
         rate, momentum = self._rates()
         moved = [k for k, part in enumerate(self.parameters) if part.grad is not None]
-        weights = [self.parameters[k] for k in moved]
+        weights: list[Tensor] = [self.parameters[k] for k in moved]
         nn.utils.clip_grad_norm_(weights, _MAX_NORM)
         gradients: list[Tensor] = [part.grad for part in weights if part.grad is not None]
         means, squares, counts = (

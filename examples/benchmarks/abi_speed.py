@@ -1,14 +1,14 @@
-"""What a fit costs, this checkout beside another one: CPU seconds, and errors against exact draws.
+"""What a fit costs, this checkout beside another one: CPU seconds, and errors from exact draws.
 
-Each cell is a fit in a process of its own, one thread, imports included: a model, an observation, a
-seed, and a checkout. Times are of cells worked in turn, one checkout after the other, so that a
-busy neighbour slows both alike; errors are means over five observations and up to three seeds. Beside them
-stands sbi's one-round NPE (nsf, its defaults) on as many pairs of the prior, given the encoder that
-the fit has chosen.
+Each cell is a fit in a process of its own, one thread, imports included: a model, an observation,
+a seed, and a checkout. Times are of cells worked in turn, one checkout after the other, so that a
+busy neighbour slows both alike; errors are means over five observations and up to three seeds.
+Beside the times stands sbi's one-round NPE (nsf, its defaults) on as many pairs of the prior, given
+the encoder that the fit has chosen.
 
     git worktree add /tmp/before COMMIT
     python examples/benchmarks/abi_speed.py --before /tmp/before --minutes 60    and again, to go on
-    python examples/benchmarks/abi_speed.py --part times --before /tmp/before
+    python examples/benchmarks/abi_speed.py --before /tmp/before --part times
 
 Cells are kept in abi_speed.json as they come; abi_speed.md is the table.
 """
@@ -53,9 +53,7 @@ def work_cell(work: str, calls: int, observation: int, seed: int, method: str) -
     if method == "npe":
         draws, cell = _npe(task, x_o, calls, seed)
     else:
-        posterior = abi.fit(
-            task.prior, task, x_o, num_simulations=calls, seed=seed, progress=False
-        )
+        posterior = abi.fit(task.prior, task, x_o, num_simulations=calls, seed=seed, progress=False)
         draws = posterior.sample((NUM_DRAWS,), seed=1)
         cell = {"encoder": posterior.rounds[-1].encoder, "outcome": posterior.verdict.outcome}
     cell["cpu_seconds"] = round(cell.pop("cpu_seconds", time.process_time()), 2)
@@ -72,7 +70,6 @@ def _npe(task: Any, x_o: Any, calls: int, seed: int) -> tuple[Any, dict[str, Any
     from sbi.inference import NPE
     from sbi.neural_nets import posterior_nn
 
-    import abi
     import simulators
     from abi.encoders.choice import LEARNED, build_encoder
     from abi.encoders.layout import Layout
@@ -92,7 +89,6 @@ def _npe(task: Any, x_o: Any, calls: int, seed: int) -> tuple[Any, dict[str, Any
     posterior = trainer.build_posterior()
     seconds = time.process_time() - started
     draws = posterior.sample((NUM_DRAWS,), x=x_o, show_progress_bars=False)
-    assert abi
     return draws, {"encoder": name, "cpu_seconds": seconds}
 
 
@@ -164,10 +160,8 @@ def main() -> None:
 
 def table(kept: dict[str, Any]) -> str:
     """Times of cells worked in turn, and errors with paired differences, as Markdown."""
-    lines = [
-        "| work | calls | before, CPU s | now | times as fast | goal | sbi's NPE |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    heads = ["before, CPU s", "now", "times as fast", "goal", "sbi's NPE"]
+    lines = [_row("work", "calls", *heads), "|---" * 7 + "|"]
     for work, (_, calls, _) in WORKS.items():
         seconds = {
             method: kept.get(name_of("times", method, (work, calls, 0, 0)), {}).get("cpu_seconds")
@@ -176,14 +170,9 @@ def table(kept: dict[str, Any]) -> str:
         both = seconds["before"] and seconds["now"]
         gain = f"{seconds['before'] / seconds['now']:.1f}" if both else ""
         shown = [f"{seconds[m]:.0f}" if seconds[m] else "" for m in METHODS]
-        lines.append(
-            f"| {work} | {calls:,} | {shown[0]} | {shown[1]} | {gain} | {GOALS[work]} | {shown[2]} |"
-        )
-    lines += [
-        "",
-        "| work | calls | fits | C2ST before | now | difference | W1, exact sds, before | now | difference |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+        lines.append(_row(work, f"{calls:,}", *shown[:2], gain, GOALS[work], shown[2]))
+    heads = ["C2ST before", "now", "difference", "W1, exact sds, before", "now", "difference"]
+    lines += ["", _row("work", "calls", "fits", *heads), "|---" * 9 + "|"]
     for work, (_, _, calls) in WORKS.items():
         pairs = [
             (kept[one], kept[two])
@@ -194,8 +183,12 @@ def table(kept: dict[str, Any]) -> str:
         ]
         if len(pairs) > 1:
             shown = [part for score in ("c2st", "w1") for part in _compared(pairs, score)]
-            lines.append(f"| {work} | {calls:,} | {len(pairs)} | " + " | ".join(shown) + " |")
+            lines.append(_row(work, f"{calls:,}", len(pairs), *shown))
     return "\n".join(lines) + "\n"
+
+
+def _row(*values: Any) -> str:
+    return "| " + " | ".join(map(str, values)) + " |"
 
 
 def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], score: str) -> list[str]:

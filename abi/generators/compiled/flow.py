@@ -33,6 +33,8 @@ _LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
 class CompiledFlow(nn.Module):
     """A float32 flow of :func:`~abi.generators.flow.build_flow`, on the CPU."""
 
+    mask: Tensor
+
     def __init__(self, flow: nn.Module):
         super().__init__()
         self.transforms = [_Transform(part) for part in cast(Any, flow).transform.transforms]
@@ -70,12 +72,7 @@ class CompiledFlow(nn.Module):
             Ordered.of(part.univariate, part.layouts, layers, part.order)
             for part, layers in zip(self.transforms, self.own_layers(), strict=True)
         ]
-        out = []
-        for z, seen in _parts(base, context):
-            for ordered in reversed(steps):
-                z = ordered.inverse(z, seen)
-            out.append(z)
-        return torch.cat(out)
+        return torch.cat([_back(steps, *part) for part in _parts(base, context)])
 
     def write_to(self, flow: nn.Module) -> None:
         """Give a flow of the same form these weights."""
@@ -111,6 +108,13 @@ class CompiledFlow(nn.Module):
             raw, _ = outputs_of(layers, _inputs(z, context))
             z, _ = transform.univariate.forward(z, raw, log_slope)
         return z, log_slope
+
+
+def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> Tensor:
+    """Through the transforms, the last one first."""
+    for transform in reversed(steps):
+        z = transform.inverse(z, context)
+    return z
 
 
 def log_normal(base: Tensor) -> Tensor:
@@ -154,7 +158,7 @@ class _Transform:
         self._sources = []
 
     def pairs(self, part: Any, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """zuko's own tensors beside the weights for them."""
+        """Zuko's own tensors beside the weights for them."""
         layers = [layout.view(vector) for layout in self.layouts]
         if hasattr(part, "hyper"):
             both = zip(_affine_maps(part), layers, strict=True)

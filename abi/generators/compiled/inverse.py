@@ -90,7 +90,9 @@ class Ordered:
             rows = slice(each * i, each * (i + 1))
             last = self.layers[-1]
             raw = torch.addmm(last.bias[rows], seen, last.weight[rows, : seen.shape[1]].T)
-            inputs[:, width + i] = self.univariate.inverse(y[:, place, None].contiguous(), raw)[:, 0]
+            inputs[:, width + i] = self.univariate.inverse(y[:, place, None].contiguous(), raw)[
+                :, 0
+            ]
         out = torch.empty_like(y)
         out[:, self.places] = inputs[:, width:]
         return out

@@ -152,9 +152,7 @@ def spline_gradient(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _one_gradient(
-    x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, of_raw: Any
-) -> Any:
+def _one_gradient(x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, of_raw: Any) -> Any:
     """The chain rule backwards through one spline; the gradient of its x."""
     of_raw[:] = np.float32(0.0)
     if not abs(x) < _BOUND:

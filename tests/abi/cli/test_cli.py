@@ -137,16 +137,15 @@ def test_the_version_tells_where_the_packages_are(tmp_path: Path) -> None:
 
 
 def test_a_shadowed_package_is_warned_of(tmp_path: Path) -> None:
-    shadow = tmp_path / "simulators"
+    shadow = tmp_path / "validation"
     shadow.mkdir()
+    (shadow / "__init__.py").touch()
     code = (
-        "import sys, types; import abi; "
-        "other = types.ModuleType('validation'); "
-        f"other.__file__ = {str(shadow / '__init__.py')!r}; "
-        "sys.modules['validation'] = other; sys.argv = ['abi', '--version']; "
-        "from abi.cli.app import main; main()"
+        f"import sys; import abi; sys.path.insert(0, {str(tmp_path)!r}); "
+        "sys.argv = ['abi', '--version']; from abi.cli.app import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"validation: {shadow}" in done.stdout
     assert "do not share one parent folder" in done.stderr
 
 

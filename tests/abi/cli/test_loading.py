@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from abi.cli.app import _whole
-from abi.cli.loading import load_array
+from abi.cli.work.loading import load_array
 
 
 @pytest.mark.parametrize(

@@ -356,12 +356,12 @@ def test_one_column_is_a_table_of_one_parameter(folder: Path) -> None:
 
 
 def test_an_observation_may_be_a_line_or_a_column(folder: Path) -> None:
-    from abi.cli.validate import _observations
+    from abi.cli.work.validate import observations
 
     x = torch.zeros(5, 3)
     for text, shape in (("1,2,3\n", (1, 3)), ("1\n2\n3\n", (3,)), ("1,2,3\n4,5,6\n", (2, 3))):
         (folder / "x_o.csv").write_text(text)
-        assert _observations(Path("x_o.csv"), x).shape == shape
+        assert observations(Path("x_o.csv"), x, None, None).shape == shape
 
 
 def test_stored_samples_are_drawn_without_the_picture_that_needs_others(folder: Path) -> None:

@@ -18,9 +18,11 @@ from invoked_commands import invoke
 
 import abi
 import abi.cli.fit
+import abi.sampler
 from abi.files.parts import read_parts
 from abi.files.run_folder import RunFolder
 from abi.report.summary import summarise
+from abi.rounds.problem import CHECK_FRACTION, Plan, pose
 from abi.verdict.record import Check, Verdict
 from simulators.random import child_seed
 
@@ -168,7 +170,7 @@ def test_a_saved_file_is_checked_by_the_simulator_that_is_named(folder: Path) ->
 def test_a_run_of_objects_without_a_path_says_what_to_name(folder: Path) -> None:
     run = RunFolder.open("run")
     plan, x_o, names, _ = run.request()
-    problem = abi.cli.fit.pose(problems.BOX, problems.simulate, x_o, names)
+    problem = pose(problems.BOX, problems.simulate, x_o, names)
     begun = RunFolder.create("objects", problem, plan, {"prior": None, "simulator": None})
     shutil.copy("run/posterior.safetensors", begun.path)
     assert "`--simulator` must name the simulator" in refused("check", "objects")
@@ -307,7 +309,7 @@ def test_a_failing_verdict_is_a_status_on_request_alone(
     fit = abi.load("run/posterior.safetensors")
     failing = replace(fit, verdict=FAILS)
     monkeypatch.setattr(abi.ABIPosterior, "checked", lambda *words, **options: failing)
-    monkeypatch.setattr(abi.cli.fit, "run", lambda *words: failing)
+    monkeypatch.setattr(abi.sampler, "run", lambda *words: failing)
     monkeypatch.setattr(abi.cli.fit, "can_draw", lambda: False)
     again = ("fit", *PROBLEM, "--out", "run", "--resume", "--num-samples", "50")
     for words in (("check", "run"), again):
@@ -318,7 +320,7 @@ def test_a_failing_verdict_is_a_status_on_request_alone(
         assert invoke(*words, "--strict", "--json").exit_code == 1
         assert summary_of()["verdict"]["outcome"] == "fails"
     unsure = replace(fit, verdict=quick_verdict("too few pairs"))
-    monkeypatch.setattr(abi.cli.fit, "run", lambda *words: unsure)
+    monkeypatch.setattr(abi.sampler, "run", lambda *words: unsure)
     done = invoke(*again, "--strict")
     assert done.exit_code == 0
     assert "more pairs for the verdict: abi check run" in done.stdout
@@ -340,7 +342,7 @@ def test_going_on_with_a_checked_run_keeps_the_pairs_that_were_added(folder: Pat
 
 
 @pytest.fixture
-def planned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., abi.cli.fit.Plan]:
+def planned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
     """The plan that the words of a fit make."""
     plans = []
 
@@ -348,9 +350,9 @@ def planned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., abi.
         plans.append(work.plan)
         raise ValueError("planned")
 
-    monkeypatch.setattr(abi.cli.fit, "run", stop)
+    monkeypatch.setattr(abi.sampler, "run", stop)
 
-    def plan(*words: str) -> abi.cli.fit.Plan:
+    def plan(*words: str) -> Plan:
         assert refused("fit", *PROBLEM, "--observed", "x_o.csv", *words) == "planned"
         return plans[-1]
 
@@ -358,9 +360,9 @@ def planned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., abi.
 
 
 def test_a_fit_keeps_the_share_for_its_check_that_abi_fit_keeps(
-    planned: Callable[..., abi.cli.fit.Plan],
+    planned: Callable[..., Plan],
 ) -> None:
-    assert planned("--out", "a").check_fraction == abi.cli.fit.CHECK_FRACTION
+    assert planned("--out", "a").check_fraction == CHECK_FRACTION
     plan = planned("--out", "b", "--check-fraction", "0.2", "--stop-when", "0.3")
     assert (plan.check_fraction, plan.stop_when) == (0.2, 0.3)
     assert planned("--out", "c", "--stop-when", "passes").stop_when == "passes"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..files.origin import load_object
+from ...files.origin import load_object
 
 _ENCODING = "utf-8-sig"  # a spreadsheet may begin a file with a byte-order mark
 

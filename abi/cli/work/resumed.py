@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..config import ABIConfig
-from ..files.run_folder import POSTERIOR
-from ..posterior import ABIPosterior, load
-from ..rounds.problem import Plan, answers_elsewhere
-from ..rounds.record import RoundState
+from ...config import ABIConfig
+from ...files.run_folder import POSTERIOR
+from ...posterior import ABIPosterior, load
+from ...rounds.problem import Plan, answers_elsewhere
+from ...rounds.record import RoundState
 
 
 def check_origin(began: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -1,0 +1,108 @@
+"""What ``abi validate`` tests: a posterior, the pairs, and where the local tests look."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from simulators import load_store
+from simulators.random import child_seed
+from validation.methods.together import LOCAL
+
+from ...files.run_folder import posterior_file
+from ...posterior import ABIPosterior, load
+from ...report.validated import identity_of
+from ...rounds.judging import why_at_x_o_alone
+from .loading import load_array, load_instance
+
+
+def tested(
+    spec: str | None,
+    samples: Path | None,
+    layout: str | None,
+    data: Path | None,
+    theta: Path | None,
+    x: Path | None,
+    num_samples: int,
+    seed: int,
+) -> tuple[Any, Any, Any, ABIPosterior | None]:
+    """q, theta, x, and the fit if q is of one: its own pairs, where no others are given."""
+    q = _posterior(spec, samples, layout)
+    fit = q if isinstance(q, ABIPosterior) else None
+    if fit is not None and data is None and theta is None and x is None:
+        return *_own_pairs(fit, str(spec), num_samples, seed), fit
+    return q, *_pairs(data or samples, theta, x), fit
+
+
+def observations(
+    path: Path | None, x: Tensor, fit: ABIPosterior | None, methods: list[str] | None
+) -> Tensor | None:
+    """Where the local tests look: what the file holds, or x_o of the fit if one is asked for."""
+    if path is not None:
+        return _read(path, x)
+    return fit.x_o if fit is not None and set(methods or LOCAL) & set(LOCAL) else None
+
+
+def identity(fit: ABIPosterior | None) -> dict[str, Any]:
+    """What a saved report tells of the fit that it is about."""
+    if fit is None:
+        return {}
+    return {"parameter_names": fit.parameter_names, "of": identity_of(fit)}
+
+
+def _own_pairs(
+    fit: ABIPosterior, spec: str, num_samples: int, seed: int
+) -> tuple[Any, Tensor, Tensor]:
+    """q, theta and x of the check's pairs, with draws enough for the tests and their frames."""
+    from validation.scores.frames import num_frame_draws
+
+    if fit.answer is None:
+        raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
+    if fit.pairs is None:
+        cure = f"draw some with abi check {shlex.quote(spec)}, or give --data"
+        raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
+    num_draws = num_samples + num_frame_draws(fit.theta_dim)
+    return fit.check_pairs(num_draws, seed=child_seed(seed, 0))
+
+
+def _read(path: Path, x: Tensor) -> Tensor:
+    """Observations (m, p) or (p,); a column of as many lines as x (n, p) has values is one."""
+    observed = load_array(path, "--x-o")
+    column = path.suffix in (".csv", ".txt") and observed.shape == (*x.shape[1:], 1)
+    return observed.reshape(-1) if column else observed
+
+
+def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> Any:
+    """The fit at a path, the posterior that was named, or the stored samples."""
+    from validation import as_posterior
+
+    if spec is not None and (":" not in spec or Path(spec).exists()):
+        return load(posterior_file(Path(spec)))
+    if samples is None:
+        return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
+    parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]
+    weights = load_array(samples, "--samples", "weights") if _holds(samples, "weights") else None
+    return as_posterior(tuple(parts), layout=layout, weights=weights)  # type: ignore[arg-type]
+
+
+def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, Any]:
+    """The joint draws, from one .npz or from two files."""
+    if theta is not None and x is not None:
+        return load_array(theta, "--theta"), load_array(x, "--x")
+    if theta is not None or x is not None or data is None:
+        raise ValueError("`--data` with theta and x, or `--theta` and `--x`, must be given.")
+    if data.is_dir():  # a store of abi simulate
+        kept = load_store(data)
+        return kept.theta, kept.x
+    return load_array(data, "--data", "theta"), load_array(data, "--data", "x")
+
+
+def _holds(path: Path, key: str) -> bool:
+    """Whether an .npz has this array."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as arrays:
+        return key in arrays.files
