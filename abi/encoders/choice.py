@@ -15,11 +15,13 @@ autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectr
 Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
 
-``auto`` chooses by the held-out loss of the quantile regression, never by the answer; a learned one
-may be 3% behind, as it goes on learning with the flows. The first
-round tries the fixed ones that fit x and, where x has ten items or more and sorted did no worse
-than flat, *both_orders*. Each later round, with more pairs, tries again the better half of those
-before it (successive halving, Jamieson & Talwalkar 2016).
+``auto`` chooses by the held-out loss of the quantile regression, never by the answer. The first
+round tries the fixed ones that fit x (two or three values that nobody has called items are taken as
+they are) and, where x has ten items or more and sorted did no worse than flat, *both_orders*. Each
+later round, with more pairs, tries again the better half of those before it (successive halving,
+Jamieson & Talwalkar 2016), all by trainings of a quarter of the steps. A learned one, which gains
+more by a whole training and goes on learning with the answer, is tried in every round; at the end
+it and the best fixed one are trained whole, and it may be 3% behind.
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 """

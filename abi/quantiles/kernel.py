@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -116,7 +117,7 @@ def train_kernel(
     as wide as fine-tuning does.
 
     Of several encoders, trainings of a quarter of the steps choose one; a whole training follows
-    where the network itself is of use.
+    where the network itself is of use, of a learned encoder too, which gains more by it.
 
     Args:
         theta: (n, d).
@@ -151,11 +152,29 @@ def train_kernel(
             raced += [] if learned is None else [attempt(learned, short, (0.5, 1.0))]
     # The same split and directions for all: their held-out losses are comparable.
     ranked = sorted(raced, key=_rank)
-    best = ranked[0][0].encoder if ranked else names[0]
-    fit = attempt(best if own is None else own, whole, (0.5, 1.0)) if thorough else ranked[0]
-    check_trained(fit[1], "the quantile network")
-    rivals = (kernel.encoder for kernel, _ in ranked[1 : math.ceil(len(ranked) / 2)])
-    return replace(fit[0], rivals=tuple(rivals)), fit[1]
+    if thorough:
+        finalists = _finalists(ranked) or names
+        spans = pairwise(torch.linspace(0.5, 1.0, len(finalists) + 1).tolist())
+        fits = [attempt(name, whole, span) for name, span in zip(finalists, spans, strict=True)]
+        kernel, log = min(fits, key=_rank)
+    else:
+        kernel, log = ranked[0]
+    check_trained(log, "the quantile network")
+    return replace(kernel, rivals=_rivals(ranked, kernel.encoder)), log
+
+
+def _finalists(ranked: Sequence[_Fit]) -> list[str]:
+    """The best, and a learned one behind it: it gains more than fixed ones by a whole training."""
+    names = [kernel.encoder for kernel, _ in ranked]
+    return names[:1] + [name for name in names[1:] if name in LEARNED]
+
+
+def _rivals(ranked: Sequence[_Fit], winner: str) -> tuple[str, ...]:
+    """The better half, and a learned one, to be tried again in the next round."""
+    half = math.ceil(len(ranked) / 2)
+    names = [kernel.encoder for kernel, _ in ranked]
+    tried = names[:half] + [name for name in names[half:] if name in LEARNED]
+    return tuple(name for name in tried if name != winner)
 
 
 _Fit = tuple[LearnedKernel, TrainingLog]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from .regions import high_density_region, inside_all, sample_inside
 from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_REGION_FLOWS, _REGION_SHARE = 2, 0.5  # flows of a region; of the steps of an answer's flow
+_REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows of a region; of the steps of an answer's flow
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -136,19 +137,21 @@ class Round:
     def _config(self, last: bool) -> ABIConfig:
         """The constants of a round's model: a region is content with fewer flows than the answer.
 
-        Two see the tails that one misses. They make half the passes that an answer may make:
-        twice as many cost more and gain nothing that was seen, fewer yet cost the multimodal
-        Gaussian a share of a far mode, whatever the held-out loss said.
+        Two see the tails that one misses. They make every pass, up to a third of the steps that
+        an answer's flow may make: few rows need many passes, and regions of the multimodal Gaussian
+        drawn by fewer cost the last round a share of a far mode, whatever the held-out loss said.
         """
         config = self.plan.config
         if last:
             return config
-        training = config.generator_training.shortened(_REGION_SHARE)
-        return replace(
-            config,
-            num_flows=min(config.num_flows, _REGION_FLOWS),
-            generator_training=replace(training, least_epochs=training.max_epochs),
+        training = config.generator_training
+        training = replace(
+            training,
+            num_steps=math.ceil(_REGION_STEPS * training.num_steps),
+            least_epochs=training.max_epochs,
         )
+        num_flows = min(config.num_flows, _REGION_FLOWS)
+        return replace(config, num_flows=num_flows, generator_training=training)
 
     def _calls(self, number: int) -> int:
         """Simulator calls of a round; simulations made before leave the budget to the others."""

@@ -2,15 +2,16 @@
 
 The model is linear with Gaussian noise, x = A theta + noise, whose simulations cost next to
 nothing, so that all that is measured is ABI. Around one base setting each factor is varied alone:
-dimensions of theta and x, slices K, levels H, rounds, simulator calls, flows of the answer, and the
-choice of an encoder. Each fit runs in a process of its own, forked after the imports: its peak
-memory is told above what was there before. Stages are cumulative times of a profile that counts CPU
-time (functions of Python alone, so that it slows the fit by little).
+dimensions of theta and x, slices K, levels H, rounds, simulator calls, pairs that were simulated
+before, flows of the answer, and the choice of an encoder. Each fit runs in a process of its own,
+forked after the imports: its peak memory is told above what was there before. Stages are cumulative
+times of a profile that counts CPU time (functions of Python alone, so that it slows the fit by
+little).
 
     python examples/benchmarks/abi_cost.py              about twenty minutes of one core
     python examples/benchmarks/abi_cost.py --minutes 2  and again, to go on
 
-Cells are kept in abi_cost.json as they come; abi_cost.md is the table.
+Cells are kept in abi_cost.json as they come; abi_cost.md is the table, abi_cost.png its picture.
 """
 
 from __future__ import annotations
@@ -30,20 +31,22 @@ from measure import MACHINE, versions
 from torch.distributions import Independent, Normal
 
 import abi
+import simulators
 
 RESULT = Path(__file__).with_suffix(".json")
 SEED = 2025
 BASE: dict[str, Any] = {
     "theta_dim": 5, "x_dim": 20, "num_slices": 10, "num_levels": 10, "num_rounds": 2,
-    "num_simulations": 1_000, "num_flows": 1, "encoder": "flat",
+    "num_simulations": 1_000, "given_pairs": 0, "num_flows": 1, "encoder": "flat",
 }  # fmt: skip
 FACTORS: dict[str, tuple[Any, ...]] = {
-    "theta_dim": (20, 2, 10),
-    "x_dim": (200, 5, 1_000),
+    "theta_dim": (20, 2, 10, 50),
+    "x_dim": (200, 10, 1_000, 10_000),
     "num_slices": (40, 0),
     "num_levels": (40, 5),
     "num_rounds": (4, 1),
     "num_simulations": (4_000, 500, 2_000, 10_000, 40_000),
+    "given_pairs": (10_000, 100_000, 1_000_000),
     "num_flows": (3,),
     "encoder": ("auto",),
 }
@@ -54,6 +57,7 @@ STAGES = {
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_flow", "flow_training.py"),
     "region": ("high_density_region", "regions.py"),
+    "judging": ("_judged", "judging.py"),
 }
 
 
@@ -66,8 +70,16 @@ def fit(setting: dict[str, Any]) -> None:
         num_slices=setting["num_slices"], num_levels=setting["num_levels"],
         num_flows=setting["num_flows"], encoder=setting["encoder"],
     )  # fmt: skip
+
+    def simulator(theta: torch.Tensor) -> torch.Tensor:
+        return theta @ A.T + torch.randn(len(theta), p)
+
+    given = None
+    if setting["given_pairs"]:
+        theta = simulators.sample_prior(prior, setting["given_pairs"], SEED)
+        given = simulators.simulate(simulator, theta, seed=SEED, progress=False)
     abi.fit(
-        prior, lambda theta: theta @ A.T + torch.randn(len(theta), p), A @ torch.full((d,), 0.5),
+        prior, simulator, A @ torch.full((d,), 0.5), simulations=given,
         num_simulations=setting["num_simulations"], num_rounds=setting["num_rounds"], seed=SEED,
         config=config, progress=False,
     )  # fmt: skip
@@ -166,6 +178,29 @@ def _row(factor: str, value: Any, cell: dict[str, Any], base: float) -> str:
     return "| " + " | ".join(entries) + " |"
 
 
+def picture(cells: dict[str, Any], path: Path) -> None:
+    """CPU time and peak memory against each factor that is a number."""
+    import matplotlib.pyplot as plt
+
+    names = [name for name, value in BASE.items() if isinstance(value, int) and name in FACTORS]
+    figure, axes = plt.subplots(2, len(names), figsize=(2.1 * len(names), 4.4), sharey="row")
+    for column, factor in zip(axes.T, names, strict=True):
+        kept = {
+            value: cells["base" if value == BASE[factor] else f"{factor}={value}"]
+            for value in sorted({BASE[factor], *FACTORS[factor]})
+            if value and (value == BASE[factor] or f"{factor}={value}" in cells)
+        }
+        for axis, what in zip(column, ("cpu_seconds", "peak_mib"), strict=True):
+            axis.plot(list(kept), [cell[what] for cell in kept.values()], "o-", ms=3)
+            axis.set(xscale="log", yscale="log")
+        column[1].set_xlabel(factor)
+    axes[0, 0].set_ylabel("CPU seconds")
+    axes[1, 0].set_ylabel("peak memory, MiB")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no fit after")
@@ -191,6 +226,7 @@ def main() -> None:
         print(name, cells[name]["cpu_seconds"], flush=True)
     if "base" in cells:
         arguments.out.with_suffix(".md").write_text(table(cells))
+        picture(cells, arguments.out.with_suffix(".png"))
         print(table(cells))
 
 
