@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	@rm -rf runs/demo
-	$(BIN)/abi fit --simulator simulators:MG1 --num-simulations 40000 --rounds 4 --seed 0 --out runs/demo
+	$(BIN)/abi fit --simulator simulators:TwoMoons --num-simulations 5000 --seed 0 --out runs/demo
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -28,7 +28,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 FIRST := tests/project/test_architecture.py tests/simulators/test_tasks.py tests/simulators/files \
-	tests/abi/quantiles/test_distance.py tests/abi/rounds/test_rejection.py tests/abi/generators/test_splines.py \
+	tests/abi/quantiles/test_distance.py tests/abi/rounds/test_rejection.py tests/abi/generators/test_compiled.py \
 	tests/validation/posteriors tests/validation/methods/test_ranks.py tests/validation/test_bad_input.py
 
 # The first circle: style, types, import rules, and the contracts that everything else rests on.
