@@ -74,8 +74,8 @@ def fit(
         seed: the fit is a function of its arguments and this seed, whatever the workers. Fits side
             by side belong in processes: threads of one share its global random streams.
         check_fraction: share of the budget, in [0, 1/2], kept for pairs that no training sees and
-            that the verdict rests on; 0 for none. A fit whose answer knows no x but its own
-            (``distance``, or other than conditional flows) keeps none.
+            that the verdict rests on, 1,000 at most; 0 for none. A fit whose answer knows no x but
+            its own (``distance``, or other than conditional flows) keeps none.
         stop_when: "passes", or the largest bias in posterior sds that is borne: the rounds end as
             soon as fresh pairs find an answer so good, and the calls left are not made.
         config: constants; ``ABIConfig.paper()`` gives the published algorithm.

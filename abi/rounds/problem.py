@@ -24,7 +24,9 @@ StopWhen = Literal["passes"] | float | None
 """When a fit may end early: as an answer passes, or no mean is off by more than so many sds."""
 
 CHECK_FRACTION = 0.07
-"""Of the calls of a fit, those that check its answer."""
+"""Of the calls of a fit, those that check its answer, ..."""
+MOST_CHECKS = 1_000
+"""... but no more: they show a bias of a tenth of an sd, and judging takes time with each."""
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
 
@@ -100,7 +102,7 @@ class Plan:
     @property
     def num_check(self) -> int:
         """Simulator calls kept for the check of the answer."""
-        wanted = int(self.check_fraction * self.num_simulations)
+        wanted = min(int(self.check_fraction * self.num_simulations), MOST_CHECKS)
         return min(wanted, self.num_simulations - self._least)
 
     def calls(self, number: int, first: int = 1) -> int:

@@ -21,6 +21,7 @@ WIDER = 1.5
 """The answer that is wrong on purpose has so many times q's spread."""
 LARGEST_BIAS, LARGEST_RATIO = 0.5, 1.5
 """What a pass may leave open: a bias in sds, and an sd's ratio to the true one."""
+_FEW_PAIRS = 200  # that an answer wrong on purpose is tried on first
 _STAYS = 0.8  # of an interval's width, where more pairs do not help
 MORE_CALLS = 600
 """More calls that a verdict without an answer speaks of."""
@@ -49,12 +50,7 @@ def judge(
     if candidates.num_pairs < LEAST_PAIRS:
         return Check(candidates.num_pairs, left_out)
     tested = panel(candidates, child_seed(seed, 0))
-    wrong = {}
-    if controls:
-        wrong = {
-            "prior": panel(_prior(candidates, child_seed(seed, 1)), child_seed(seed, 0)).p_value,
-            "wide": panel(_wider(candidates), child_seed(seed, 0)).p_value,
-        }
+    wrong = _controls(candidates, seed) if controls else {}
     parts = deviations(candidates, names, members)
     return Check(
         candidates.num_pairs,
@@ -163,6 +159,22 @@ def _unseen(check: Check, num_calls: int) -> str:
         f"cannot tell: with {check.num_pairs} check pairs a bias below {part.half_width:.2g} sd "
         f"would go unseen; {MORE_CALLS} more calls would show {part.half_width_after(more):.2g}"
     )
+
+
+def _controls(candidates: Candidates, seed: int) -> dict[str, float]:
+    """The panel's p-values of two answers that are wrong on purpose.
+
+    A few of the pairs come first: what these see, all would.
+    """
+    few = candidates.rows(torch.arange(min(_FEW_PAIRS, candidates.num_pairs)))
+    found = {}
+    for name in ("prior", "wide"):
+        for some in (few, candidates):
+            wrong = _prior(some, child_seed(seed, 1)) if name == "prior" else _wider(some)
+            found[name] = panel(wrong, child_seed(seed, 0)).p_value
+            if found[name] <= ALPHA or some.num_pairs == candidates.num_pairs:
+                break
+    return found
 
 
 def _prior(candidates: Candidates, seed: int) -> Candidates:

@@ -138,7 +138,8 @@ def main() -> None:
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.cell:
-        print(json.dumps(work_cell(*json.loads(given.cell))))
+        cell = work_cell(*json.loads(given.cell))
+        print("\n" + json.dumps(cell))  # sbi leaves its last line open
         return
     end = time.monotonic() + 60.0 * given.minutes
     kept = json.loads(given.out.read_text())["cells"] if given.out.exists() else {}

@@ -41,13 +41,13 @@ class CompiledFlow(nn.Module):
         start = 0
         for transform in self.transforms:
             start = transform.place(start)
-        vector, hidden = torch.empty(start), torch.ones(start)
+        vector, hidden = (torch.ones(start, dtype=torch.float32) for _ in range(2))
         for transform in self.transforms:
             transform.fill(vector, hidden)
         self.weights = nn.Parameter(vector * hidden)
         self.register_buffer("mask", hidden, persistent=False)
         self._views: tuple[int, list[list[Layer]]] = (0, [])
-        self._gradient: tuple[Tensor, list[list[Layer]]] = (torch.empty(0), [])
+        self._gradient: tuple[Tensor, list[list[Layer]]] = (vector, [])
 
     def log_prob(self, theta: Tensor, context: Tensor | None) -> Tensor:
         """Log densities at theta (n, d) -> (n,), context being (n, k), (k,), or None."""

@@ -67,6 +67,9 @@ def test_no_share_of_checks_makes_more_calls_than_asked_for(
 
 def test_rounds_keep_what_they_cannot_do_without() -> None:
     assert Plan(210, 2, 0, abi.ABIConfig(), check_fraction=0.5).num_check == 10
+    large = Plan(100_000, 2, 0, abi.ABIConfig(), check_fraction=0.07)
+    assert large.num_check == 1_000  # more would cost time and show little
+    assert large.calls(1) + large.calls(2) == 99_000
     plan = Plan(1_000, 2, 0, abi.ABIConfig(), check_fraction=0.3)
     assert plan.num_check + plan.calls(1) + plan.calls(2) == 1_000
 
