@@ -26,6 +26,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from scipy.stats import t as student
+
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "abi_speed.json"
 WORKS: dict[str, tuple[str, int, int]] = {  # model, calls of the times, calls of the errors
@@ -69,6 +71,7 @@ def _npe(task: Any, x_o: Any, calls: int, seed: int) -> tuple[Any, dict[str, Any
     import torch
     from sbi.inference import NPE
     from sbi.neural_nets import posterior_nn
+    from sbi.utils.user_input_checks import process_prior
 
     import simulators
     from abi.encoders.choice import LEARNED, build_encoder
@@ -84,7 +87,8 @@ def _npe(task: Any, x_o: Any, calls: int, seed: int) -> tuple[Any, dict[str, Any
             x, x_o = encoder(x), encoder(x_o[None])[0]
     started = time.process_time()
     density = posterior_nn("nsf", embedding_net=embedding)
-    trainer = NPE(prior=task.prior, density_estimator=density, show_progress_bars=False)
+    prior, *_ = process_prior(task.prior)
+    trainer = NPE(prior=prior, density_estimator=density, show_progress_bars=False)
     trainer.append_simulations(theta, x).train()
     posterior = trainer.build_posterior()
     seconds = time.process_time() - started
@@ -138,8 +142,8 @@ def main() -> None:
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.cell:
-        cell = work_cell(*json.loads(given.cell))
-        print("\n" + json.dumps(cell))  # sbi leaves its last line open
+        found = work_cell(*json.loads(given.cell))
+        print("\n" + json.dumps(found))  # sbi leaves its last line open
         return
     end = time.monotonic() + 60.0 * given.minutes
     kept = json.loads(given.out.read_text())["cells"] if given.out.exists() else {}
@@ -195,7 +199,7 @@ def _row(*values: Any) -> str:
 def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], score: str) -> list[str]:
     before, now = ([pair[k][score] for pair in pairs] for k in (0, 1))
     gaps = [b - a for a, b in zip(before, now, strict=True)]
-    half = 1.96 * stdev(gaps) / len(gaps) ** 0.5
+    half = float(student.ppf(0.975, len(gaps) - 1)) * stdev(gaps) / len(gaps) ** 0.5
     return [f"{mean(before):.3f}", f"{mean(now):.3f}", f"{mean(gaps):+.3f} ± {half:.3f}"]
 
 
