@@ -64,8 +64,9 @@ def fit_flow(
     twice ``num_flows``: on the wave, six flows of 12 passes are .12 nats ahead of three of 24, as
     errors of single flows average out.
 
-    Where the encoder learns, it does so with the first flow, and the others see x through it: six
-    that each taught their own took two and a half times as long on the queue, for the same error.
+    Where the encoder learns, it does so with the first flow, and the others see x through it: where
+    each taught its own, fits of the queue took an eighth to a quarter longer, and were no nearer by
+    more than .03 of C2ST at two observations.
 
     Returns:
         The model, and the log of its best flow.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -162,19 +163,23 @@ def _unseen(check: Check, num_calls: int) -> str:
 
 
 def _controls(candidates: Candidates, seed: int) -> dict[str, float]:
-    """The panel's p-values of two answers that are wrong on purpose.
+    """The panel's p-values of two answers that are wrong on purpose."""
+    key = child_seed(seed, 0)
+    return {
+        "prior": _p_value_of(lambda some: _prior(some, child_seed(seed, 1)), candidates, key),
+        "wide": _p_value_of(_wider, candidates, key),
+    }
 
-    A few of the pairs come first: what these see, all would.
-    """
+
+def _p_value_of(
+    wrong: Callable[[Candidates], Candidates], candidates: Candidates, seed: int
+) -> float:
+    """The panel's p-value of a wrong answer, by a few of the pairs where these see it."""
     few = candidates.rows(torch.arange(min(_FEW_PAIRS, candidates.num_pairs)))
-    found = {}
-    for name in ("prior", "wide"):
-        for some in (few, candidates):
-            wrong = _prior(some, child_seed(seed, 1)) if name == "prior" else _wider(some)
-            found[name] = panel(wrong, child_seed(seed, 0)).p_value
-            if found[name] <= ALPHA or some.num_pairs == candidates.num_pairs:
-                break
-    return found
+    p_value = panel(wrong(few), seed).p_value
+    if p_value <= ALPHA or few.num_pairs == candidates.num_pairs:
+        return p_value
+    return panel(wrong(candidates), seed).p_value
 
 
 def _prior(candidates: Candidates, seed: int) -> Candidates:
