@@ -153,28 +153,22 @@ def train_kernel(
     # The same split and directions for all: their held-out losses are comparable.
     ranked = sorted(raced, key=_rank)
     if thorough:
-        finalists = _finalists(ranked) or names
+        finalists = _leading(ranked, 1) or names
         spans = pairwise(torch.linspace(0.5, 1.0, len(finalists) + 1).tolist())
         fits = [attempt(name, whole, span) for name, span in zip(finalists, spans, strict=True)]
         kernel, log = min(fits, key=_rank)
     else:
         kernel, log = ranked[0]
     check_trained(log, "the quantile network")
-    return replace(kernel, rivals=_rivals(ranked, kernel.encoder)), log
+    better = _leading(ranked, math.ceil(len(ranked) / 2))  # to be tried again in the next round
+    rivals = tuple(name for name in better if name != kernel.encoder)
+    return replace(kernel, rivals=rivals), log
 
 
-def _finalists(ranked: Sequence[_Fit]) -> list[str]:
-    """The best, and a learned one behind it: it gains more than fixed ones by a whole training."""
+def _leading(ranked: Sequence[_Fit], count: int) -> list[str]:
+    """The first so many, and a learned one behind them: it gains more by a whole training."""
     names = [kernel.encoder for kernel, _ in ranked]
-    return names[:1] + [name for name in names[1:] if name in LEARNED]
-
-
-def _rivals(ranked: Sequence[_Fit], winner: str) -> tuple[str, ...]:
-    """The better half, and a learned one, to be tried again in the next round."""
-    half = math.ceil(len(ranked) / 2)
-    names = [kernel.encoder for kernel, _ in ranked]
-    tried = names[:half] + [name for name in names[half:] if name in LEARNED]
-    return tuple(name for name in tried if name != winner)
+    return names[:count] + [name for name in names[count:] if name in LEARNED]
 
 
 _Fit = tuple[LearnedKernel, TrainingLog]
