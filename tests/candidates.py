@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Binomial, Distribution, Gumbel, Independent, Normal
 
-from abi.verdict.candidates import Candidates
 from simulators.random import child_seed, isolated_rng, torch_generator
+from validation.swaps.candidates import Candidates
 
 THETA_DIM = 3
 NAMES = ("theta_1", "theta_2", "theta_3")

@@ -13,12 +13,12 @@ import abi
 from abi.generators.support import Support
 from abi.report.fit_page import prepare
 from abi.report.sources import FitRecord
-from abi.verdict.accuracy import Deviation
 from abi.verdict.judge import untold, verdict_of
 from abi.verdict.record import Check, Distance, RoundCheck
 from simulators import GaussianLinear, sample_joint
 from validation import Report, validate
 from validation.page import render
+from validation.swaps.deviations import Deviation
 
 X_O = torch.tensor([0.5, -0.5] * 3)
 

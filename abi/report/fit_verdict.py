@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 from validation.page import Code, Tone, Verdict
 from validation.page.words import listing, number, plural
+from validation.posteriors.shared_draws import CONTROLS
+from validation.swaps.words import TESTS, p_text
 
 from ..files.run_folder import POSTERIOR
 from ..rounds.plausibility import implausible
 from ..verdict.judge import MORE_CALLS
 from ..verdict.record import ALPHA, RARE, Check
-from ..verdict.words import CONTROLS, TESTS, p_text
 from .fit_page import Fit
 from .sections.exact import exact_words
 from .sections.predictive import Predictive, covered_words

@@ -27,12 +27,12 @@ from torch import Tensor
 
 from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
+from validation.swaps.candidates import Candidates
 
 from ..generators.base import GenerativeModel
 from ..generators.conditional import ConditionalFlows
 from ..generators.flow import FlowModel
 from ..quantiles.kernel import LearnedKernel
-from ..verdict.candidates import Candidates
 from .calls import SimulatorCalls
 from .regions import (
     STRETCHES,

@@ -9,17 +9,16 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
+from validation.posteriors.shared_draws import WIDER
+from validation.swaps.candidates import Candidates
+from validation.swaps.deviations import Deviation, deviations, expected_c2st
+from validation.swaps.panel import panel
+from validation.swaps.words import TESTS, p_text, wrong_words
 
-from .accuracy import Deviation, deviations, expected_c2st
-from .candidates import Candidates
-from .panel import panel
 from .record import ALPHA, RARE, Check, Distance, Outcome, RoundCheck, Verdict
-from .words import TESTS, p_text, wrong_words
 
 LEAST_PAIRS = 20
 """Fewer judge nothing."""
-WIDER = 1.5
-"""The answer that is wrong on purpose has so many times q's spread."""
 LARGEST_BIAS, LARGEST_RATIO = 0.5, 1.5
 """What a pass may leave open: a bias in sds, and an sd's ratio to the true one."""
 _FEW_PAIRS = 200  # that an answer wrong on purpose is tried on first

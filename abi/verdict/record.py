@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from .accuracy import Deviation
-from .words import CONTROLS, TESTS, p_text
+from validation.posteriors.shared_draws import CONTROLS
+from validation.swaps.deviations import Deviation
+from validation.swaps.words import TESTS, p_text
 
 ALPHA = 0.05
 """Level of the panel."""

@@ -14,12 +14,14 @@ from .discriminative import discriminative_calibration
 from .local.call import lc2st
 from .local.coverage import local_hpd
 from .localization import colt, colt_identity
+from .panel import panel
 from .ranks import sbc
 from .score_ranks import score_rank
 from .two_sample import c2st
 
 METHODS: Mapping[str, Callable[..., ValidationResult]] = MappingProxyType(
     {
+        "panel": panel,
         "sbc": sbc,
         "tarp": tarp,
         "hpd": hpd,
@@ -34,7 +36,8 @@ METHODS: Mapping[str, Callable[..., ValidationResult]] = MappingProxyType(
         "local_hpd": local_hpd,
     }
 )
-"""Name -> ``function(q, theta, x, *, seed=0, ...) -> ValidationResult``, cheapest kind first."""
+"""Name -> ``function(q, theta, x, *, seed=0, ...) -> ValidationResult``: the panel of tests with one
+p-value, then each test alone, the cheapest kind first."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class MethodNote:
 
 NOTES: Mapping[str, MethodNote] = MappingProxyType(
     {
+        "panel": MethodNote(
+            "marginals, dependence, spread and modes of theta, also where they are wrong for some x",
+            "fine structure that neither a ball, a density nor smooth features show",
+            "ours; Westfall & Young 1993; Liu & Xie 2020",
+        ),
         "sbc": MethodNote(
             "marginals of theta that are biased, too wide or too narrow on average over x",
             "dependence between parameters; errors that cancel over x; the prior in q's place",

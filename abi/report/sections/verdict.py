@@ -10,10 +10,11 @@ from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
 from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
 from validation.page.words import listing, number
+from validation.posteriors.shared_draws import CONTROLS
+from validation.swaps.deviations import Deviation
+from validation.swaps.words import TESTS
 
-from ...verdict.accuracy import Deviation
 from ...verdict.record import ALPHA, Check
-from ...verdict.words import CONTROLS, TESTS
 from ..sources import FitRecord
 from .by_calls import calls_blocks
 from .glance import MOST_ROWS, WIDTH, short

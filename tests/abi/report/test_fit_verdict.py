@@ -74,7 +74,7 @@ def test_the_words_say_what_a_verdict_rests_on() -> None:
     assert "SBC 0.5, HPD 0.3, score rank 0.4" in lines
     assert "moved the answer by 0.30 sds" in lines
     words = fit_verdict(fit_of(judged(stub(2), CANNOT_TELL))).words
-    assert "but not the answer 1.5 times too wide (p = 0.3)" in words
+    assert "but not the posterior 1.5 times too wide (p = 0.3)" in words
 
 
 def test_an_implausible_observation_is_never_green(good: dict[str, Any]) -> None:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 import abi
 from abi.rounds.judging import is_enough
-from abi.verdict.accuracy import Deviation
 from abi.verdict.record import Check
+from validation.swaps.deviations import Deviation
 
 
 def rounds_done(folder: Path) -> int:

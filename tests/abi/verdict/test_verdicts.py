@@ -10,10 +10,10 @@ import pytest
 import torch
 from candidates import NAMES, gaussian
 
-from abi.verdict.accuracy import Deviation
 from abi.verdict.judge import LEAST_PAIRS, judge, untold, verdict_of
 from abi.verdict.record import ALPHA, Check, Distance, RoundCheck, Verdict
 from simulators.random import torch_generator
+from validation.swaps.deviations import Deviation
 
 SEEN: Mapping[str, float] = {"prior": 0.002, "wide": 0.002}
 """Controls that are rejected, as they must be."""

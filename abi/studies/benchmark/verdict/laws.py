@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
-
-from ....verdict.candidates import Candidates
+from validation.swaps.candidates import Candidates
 
 THETA_DIM = 5
 NUM_DRAWS = 50

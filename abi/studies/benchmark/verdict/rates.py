@@ -10,9 +10,9 @@ import torch
 
 import validation
 from simulators.random import child_seed
+from validation.swaps.panel import panel
 
 from ....training.torch_settings import usual_torch
-from ....verdict.panel import panel
 from ....verdict.record import ALPHA
 from .cells import Asked, Worked
 from .laws import FAILURES, LAWS, candidates, pairs

@@ -1,4 +1,4 @@
-"""What a verdict is made from: at each x the theta that belongs to it, among draws of q there."""
+"""What is judged: at each x the theta that belongs to it, among draws of q there."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ class Candidates:
         theta: (C, N, d).
         log_q: log q(theta | x) of each up to a constant at each x, (C, N); None where q has none.
         true: the place of the true one, (N,).
-        context: what is known of each x, less the same of x_o, in units of its spread, (N, k).
-        distance: MSW distance from the posterior at each x to that at x_o, (N,).
+        context: what is known of each x, less the same of x_o or, where all x are asked about, less
+            its mean; in units of its spread, (N, k).
+        distance: of the posterior at each x from that at x_o, (N,); None where all x are asked
+            about.
     """
 
     theta: Tensor
     log_q: Tensor | None
     true: Tensor
     context: Tensor
-    distance: Tensor
+    distance: Tensor | None
 
     @classmethod
     def of(
@@ -37,7 +39,7 @@ class Candidates:
         theta: Tensor,
         draws: Tensor,
         context: Tensor,
-        distance: Tensor,
+        distance: Tensor | None,
         log_q: Tensor | None = None,
         *,
         seed: int,
@@ -77,7 +79,7 @@ class Candidates:
             known,
             self.true[chosen],
             self.context[chosen],
-            self.distance[chosen],
+            None if self.distance is None else self.distance[chosen],
         )
 
     def with_random_truth(self, seed: int) -> Candidates:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
 
+from ..scores.frames import frame_of
 from .candidates import Candidates
 
 _ORDERS = 4  # Legendre polynomials of a marginal rank
@@ -53,8 +54,6 @@ class Seen:
 
 def seen(candidates: Candidates, seed: int) -> Seen:
     """Work the features of all candidates out, once for all swaps."""
-    from validation.scores.frames import frame_of
-
     theta = candidates.theta
     ranks = among(theta)
     white = frame_of(theta).whitened(theta).clamp(-30.0, 30.0)
@@ -75,6 +74,13 @@ def seen(candidates: Candidates, seed: int) -> Seen:
     varying = (low[..., None] * context[None, :, None]).flatten(2)
     columns = torch.cat([unit(local), _LIGHT * unit(varying)], dim=2)
     return Seen(ranks, white, density, columns, local.shape[2])
+
+
+def num_features(width: int) -> int:
+    """About so many columns describe a candidate of so many parameters."""
+    products = min(_MOST_PRODUCTS, width * (width - 1) // 2)
+    varying = _ORDERS // 2 * width * _MOST_CONTEXT
+    return _ORDERS * width + 4 + products + 2 * _DIRECTIONS + varying
 
 
 def among(values: Tensor) -> Tensor:

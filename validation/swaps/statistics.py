@@ -1,18 +1,4 @@
-r"""One exact p-value over a panel of tests, by swapping the truth with q's draws at the same x.
-
-Under q = p the C candidates at each x are exchangeable, so that taking any of them for the truth
-gives a data set as likely as the one observed. Every test of the panel is a statistic T_m of that
-choice; B random choices b give its null, its own p-value
-
-    p_m(b) = #{ b' : T_m(b') >= T_m(b) } / (B + 1),   p_m = p_m(0),
-
-and, at no further price, the null of anything made of all of them. What is made here is
-
-    C(b) = sum_m w_m cot(pi p_m(b)),   p = #{ b : C(b) >= C(0) } / (B + 1),
-
-which the least p-values decide, and which gains where several tests agree (Liu & Xie 2020). It is
-exact for any number of tests, however correlated, in place of a correction that assumes the worst
-(Westfall & Young 1993). The least p-value alone is as exact and loses up to .1 of power more.
+"""The tests of the panel, each a statistic of whom is taken for the truth, for all swaps at once.
 
 A test that learns must learn anew for every swap, or it has seen the truth it judges. Here it is a
 ridge regression on the features of :mod:`.features`: with S their covariance over all candidates,
@@ -28,19 +14,16 @@ the pairs come from the w of the others.
   of q at all x.
 - *colt_identity*: ranks of the distance to a point theta_l(x); the supremum over balls is taken
   over maps theta_l, constant and linear in what is known of x, in the frame of q's core.
-- *lc2st*: the mean square of the discriminant at x_o, with the pairs near x_o alone, so near as
-  the half of them with the smallest MSW distance.
+- *c2st*, where all x are asked about: the mean square of the discriminant over all candidates;
+  *lc2st*, at an x_o: the same there, with the pairs near x_o alone, so near as the half of them
+  with the smallest distance.
 
 Distances of ranks from uniform are Neyman's smooth statistic, the sum of the squares of the first
 three Legendre moments, which sees a shift and a wrong width with a fraction of the pairs that the
-distance of Kolmogorov and Smirnov needs. These are the tests of :mod:`validation` in a form that is
-trained in closed form; those with networks take the same candidates (``posterior.check_pairs()``).
+distance of Kolmogorov and Smirnov needs.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -48,13 +31,9 @@ from torch.nn.functional import embedding_bag
 
 from simulators.random import child_seed, torch_generator
 
-from .candidates import Candidates, swaps
-from .features import Seen, among, legendre, principal, seen
+from .candidates import Candidates
+from .features import Seen, among, legendre, principal
 
-NUM_SWAPS = 499
-"""B: the least p-value is 1 / 500."""
-_WEIGHTS = {"tarp": 0.3, "score_rank": 0.3, "conformal_c2st": 0.3}
-"""w_m, 1 of the others: these see little that others do not see with fewer pairs."""
 _FOLDS = 5
 _RIDGE = 30.0  # over the number of pairs: errors of a fifth of a column's spread are typical
 _MAPS = 96  # balls' centres, as maps of x
@@ -62,58 +41,32 @@ _POOLED = 8  # candidates an x in the pool of scores that conformal ranks are ta
 _MOMENTS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """The p-value over all tests, and each test's own, by name."""
-
-    p_value: float
-    p_values: Mapping[str, float]
-
-
-def panel(candidates: Candidates, seed: int, num_swaps: int = NUM_SWAPS) -> Panel:
-    """Test whether the true theta are exchangeable with q's draws at the same x.
-
-    Args:
-        candidates: of at least 20 pairs.
-        seed: of swaps, folds, directions and centres.
-        num_swaps: B.
-    """
-    features = seen(candidates, child_seed(seed, 1))
-    chosen = swaps(candidates, num_swaps, child_seed(seed, 2))
-    statistics = {
+def statistics_of(
+    candidates: Candidates, features: Seen, chosen: Tensor, seed: int
+) -> dict[str, Tensor]:
+    """Each test's statistic for every choice of the truth (1 + B, N): (1 + B,) by name."""
+    found = {
         "sbc": _largest(features.ranks, chosen),
         "tarp": _largest(_to_a_point(features, child_seed(seed, 3)), chosen),
         "hpd": _largest(features.density[..., None], chosen),
         "colt_identity": _largest(_in_balls(features, candidates, child_seed(seed, 4)), chosen),
-        "lc2st": _at_x_o(features, candidates.distance, chosen),
-    } | _by_scores(features, chosen, child_seed(seed, 5))
-    weights = torch.tensor([_WEIGHTS.get(name, 1.0) for name in statistics])
-    p_values, p_value = combined(torch.stack(list(statistics.values())), weights)
-    return Panel(p_value, dict(zip(statistics, p_values.tolist(), strict=True)))
-
-
-def combined(statistics: Tensor, weights: Tensor) -> tuple[Tensor, float]:
-    """Of statistics (M, 1 + B), the observed ones first: each p-value (M,), and that of all.
-
-    Larger statistics are further from the null; swaps are alike and the observed is one of them.
-    """
-    count = statistics.shape[1]
-    ordered = statistics.sort(dim=1).values
-    at_least = count - torch.searchsorted(ordered, statistics, right=False)
-    p_values = (at_least.double() - 0.5) / count  # of all: that of 1 has a cotangent too
-    together = weights.double() @ (1.0 / torch.tan(torch.pi * p_values))
-    return at_least[:, 0] / count, float((together >= together[0]).double().mean())
+    }
+    if candidates.distance is None:
+        found["c2st"] = _everywhere(features, chosen)
+    else:
+        found["lc2st"] = _at_x_o(features, candidates.distance, chosen)
+    return found | _by_scores(features, chosen, child_seed(seed, 5))
 
 
 def _largest(ranks: Tensor, chosen: Tensor) -> Tensor:
     """Neyman's statistic of ranks (C, N, m) at the chosen places, the largest of m, (1 + B,)."""
     count, pairs, width = ranks.shape
     moments = legendre(ranks, _MOMENTS).reshape(count * pairs, width * _MOMENTS)
-    sums = embedding_bag(_places(chosen), moments, mode="sum")
+    sums = embedding_bag(places_of(chosen), moments, mode="sum")
     return (sums.square() / pairs).reshape(len(chosen), width, -1).sum(dim=2).amax(dim=1)
 
 
-def _places(chosen: Tensor) -> Tensor:
+def places_of(chosen: Tensor) -> Tensor:
     """Rows of candidates (C, N, .) laid out one after another."""
     return chosen * chosen.shape[1] + torch.arange(chosen.shape[1])
 
@@ -158,11 +111,20 @@ def _at_x_o(features: Seen, distance: Tensor, chosen: Tensor) -> Tensor:
     columns = features.columns
     solver = _solver(columns, weights)
     weighted = (columns * weights[:, None]).flatten(0, 1)
-    sums = embedding_bag(_places(chosen), weighted, mode="sum") / len(distance)
+    sums = embedding_bag(places_of(chosen), weighted, mode="sum") / len(distance)
     local = slice(features.num_local)
     w = (sums @ solver)[:, local]
     here = columns[..., local].flatten(0, 1)
     return ((w @ (here.T @ here / len(here))) * w).sum(dim=1)
+
+
+def _everywhere(features: Seen, chosen: Tensor) -> Tensor:
+    """The mean square over all candidates of the discriminant, (1 + B,)."""
+    flat = features.columns.flatten(0, 1)
+    pairs = features.columns.shape[1]
+    solver = _solver(features.columns, torch.ones(pairs))
+    w = embedding_bag(places_of(chosen), flat, mode="sum") @ solver / pairs
+    return ((w @ (flat.T @ flat / len(flat))) * w).sum(dim=1)
 
 
 def nearness(distance: Tensor) -> Tensor:
@@ -180,7 +142,7 @@ def _by_scores(features: Seen, chosen: Tensor, seed: int) -> dict[str, Tensor]:
     columns = features.columns
     count, pairs, _ = columns.shape
     solver = _solver(columns, torch.ones(pairs))
-    flat, places = columns.flatten(0, 1), _places(chosen)
+    flat, places = columns.flatten(0, 1), places_of(chosen)
     order = torch.randperm(pairs, generator=torch_generator(seed))
     folds = order.tensor_split(_FOLDS)
     sums = torch.stack([embedding_bag(places[:, rows], flat, mode="sum") for rows in folds])

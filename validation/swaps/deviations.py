@@ -28,7 +28,7 @@ from torch import Tensor
 
 from .candidates import Candidates
 from .local import read_at_x_o, variance_at_x_o
-from .panel import nearness
+from .statistics import nearness
 
 _LEVEL = 0.95
 
@@ -97,13 +97,15 @@ def deviations(
         members: of each flow's draws at x_o the mean, in sds of q there, and the log of their sd
             over q's, (M, d, 2).
     """
-    values, rough = _columns(candidates), torch.zeros(len(names), 2)
+    values, rough = scores_of(candidates), torch.zeros(len(names), 2)
     labels = list(names)
     if members is not None and len(members) > 1:
         rough = _disagreement(members)
     if candidates.log_q is not None:
         labels.append("log density")
         rough = torch.cat([rough, torch.zeros(1, 2)])
+    if candidates.distance is None:
+        raise ValueError("`candidates` must be around an x_o.")
     weights = nearness(candidates.distance)
     mean, error = read_at_x_o(values, candidates.context, weights)
     squares = _squares(values, candidates.context, weights)
@@ -153,7 +155,7 @@ def _disagreement(members: Tensor) -> Tensor:
     return torch.stack([mean, (log_sd.square() + added.square()).sqrt()], dim=1)
 
 
-def _columns(candidates: Candidates) -> Tensor:
+def scores_of(candidates: Candidates) -> Tensor:
     """Z of every parameter and, where q has one, of its log density, (N, d + 1)."""
     rows = torch.arange(candidates.num_pairs)
     columns = [candidates.theta]

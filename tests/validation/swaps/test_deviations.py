@@ -10,9 +10,9 @@ import pytest
 import torch
 from candidates import NAMES, NUM_DRAWS, THETA_DIM, gaussian, with_draws
 
-from abi.verdict.accuracy import Deviation, deviations
-from abi.verdict.candidates import Candidates
 from simulators.random import torch_generator
+from validation.swaps.candidates import Candidates
+from validation.swaps.deviations import Deviation, deviations
 
 TRIES = 40
 # Intervals that hold together in 95% of 40 tries: three standard errors of a share below.

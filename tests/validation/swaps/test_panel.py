@@ -10,9 +10,9 @@ import pytest
 import torch
 from candidates import gaussian
 
-from abi.verdict.candidates import Candidates, swaps
-from abi.verdict.panel import combined, panel
 from simulators.random import torch_generator
+from validation.swaps.candidates import Candidates, swaps
+from validation.swaps.panel import combined, panel
 
 SEEDS = 120
 # A level of .05 in 120 tries: .05 and three standard errors of a share.
@@ -71,7 +71,7 @@ def test_statistics_that_are_all_the_same_have_the_p_value_of_one() -> None:
     for place in (0, 17, 499):  # the largest and the smallest of all too
         shown = statistic.clone()
         shown[0, 0] = statistic[0].sort(descending=True).values[place]
-        each, together = combined(shown.repeat(7, 1), torch.ones(7))
+        each, together, _ = combined(shown.repeat(7, 1), torch.ones(7))
         assert together == pytest.approx(float(each[0]))
         assert bool((each == each[0]).all())
 
@@ -80,11 +80,11 @@ def test_p_values_are_shares_of_the_swaps_and_never_nothing() -> None:
     generator = torch_generator(1)
     statistics = torch.randn(3, 100, generator=generator)
     statistics[:, 0] = 100.0
-    each, together = combined(statistics, torch.ones(3))
+    each, together, _ = combined(statistics, torch.ones(3))
     assert together == pytest.approx(1 / 100)
     torch.testing.assert_close(each, torch.full((3,), 1 / 100))
     statistics[:, 0] = -100.0
-    each, together = combined(statistics, torch.ones(3))
+    each, together, _ = combined(statistics, torch.ones(3))
     torch.testing.assert_close(each, torch.ones(3))
     assert together == 1.0
     found = panel(gaussian(30, 0), 0, num_swaps=99)
@@ -97,14 +97,14 @@ def test_a_statistic_counts_by_its_order_alone() -> None:
     statistics = torch.randn(4, 300, generator=torch_generator(2)).double()
     weights = torch.tensor([1.0, 1.0, 0.3, 0.3])
     told = torch.stack([statistics[0].exp(), statistics[1] ** 3, *(1e3 * statistics[2:] - 5.0)])
-    each, together = combined(statistics, weights)
-    each_told, together_told = combined(told, weights)
+    each, together, _ = combined(statistics, weights)
+    each_told, together_told, _ = combined(told, weights)
     assert torch.equal(each, each_told)
     assert together == together_told
 
 
 def test_ties_count_against_the_observed() -> None:
-    each, together = combined(torch.ones(2, 50), torch.ones(2))
+    each, together, _ = combined(torch.ones(2, 50), torch.ones(2))
     assert each.tolist() == [1.0, 1.0]
     assert together == 1.0
 

@@ -1,0 +1,169 @@
+r"""One exact p-value for "q is the posterior", over a panel of tests, and what is wrong with q.
+
+Under q = p the true theta and q's draws at the same x are exchangeable. So each is taken for the
+truth in turn: that gives the panel's tests, however many and however correlated, one null together,
+exact and with no correction for their number (:mod:`validation.swaps`). The tests are forms of
+those of this folder that learn in closed form, anew for every swap: SBC, TARP, HPD, CoLT, C2ST,
+the score rank and the conformal C2ST; at an x_o L-C2ST in place of C2ST. Hundreds of pairs take a
+fraction of a second.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulators.random import torch_generator
+
+from ..posteriors.draws import (
+    JointDraws,
+    check_counts,
+    checked_observations,
+    checked_pairs,
+    drawn,
+    joint_draws,
+)
+from ..posteriors.protocol import Posterior
+from ..posteriors.recognise import as_posterior
+from ..results.result import ValidationResult
+from ..seeds import part_seed
+from ..swaps.candidates import Candidates
+from ..swaps.context import around, everywhere
+from ..swaps.deviations import deviations
+from ..swaps.features import num_features
+from ..swaps.findings import findings
+from ..swaps.panel import NUM_SWAPS, Panel
+from ..swaps.panel import panel as panel_of
+from .density_ranks import own_density
+
+LEAST_PAIRS = 10
+MOST_DRAWS, LEAST_DRAWS = 100, 25
+"""K: more see little more, fewer little."""
+ALPHA = 0.05
+"""Level of what is found to be wrong."""
+_FEATURES = 2**27
+"""Values that the features of all candidates may have: half a GiB."""
+_NEAREST, _LEAST_NEAR = 0.25, 100  # of the pairs, at an x_o
+_AT_X_O = 1_000
+
+
+def panel(
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    *,
+    x_o: Tensor | None = None,
+    num_samples: int | None = None,
+    num_swaps: int = NUM_SWAPS,
+    seed: int = 0,
+) -> ValidationResult:
+    """Test q by a panel of tests with one exact p-value.
+
+    Other Parameters:
+        x_o: one observation (p,) to test at, by the quarter of the pairs that is nearest to it (100
+            at least), where q's posterior and x are alike; all x when omitted.
+        num_samples: K, draws of q an observation; 100 when omitted, and fewer, to 25, where the
+            pairs are very many or theta is wide.
+        num_swaps: B; the least p-value is 1 / (B + 1).
+        seed: of everything random.
+
+    Returns:
+        The combined statistic. ``details``: ``p_values`` of each test of the panel alone, by name;
+        ``findings``, what is wrong with q, each at level .05 over all that was looked at, as
+        :class:`~validation.swaps.findings.Finding`; at an x_o ``deviations``, how far each
+        parameter may be off there, in their place; ``num_pairs`` that were judged: of
+        very many or wide ones those, at random, that fit into memory.
+
+    Raises:
+        ValueError: if an argument is not as described, or pairs or draws are not finite.
+
+    Source: ours; the combination is Liu & Xie's (2020), the common null Westfall & Young's (1993).
+
+    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    """
+    check_counts(num_swaps=num_swaps)
+    posterior = as_posterior(q)
+    theta, x = _that_fit(*checked_pairs(theta, x, LEAST_PAIRS), part_seed(seed, 1))
+    num_samples = num_samples or num_draws(*theta.shape)
+    draws = joint_draws(posterior, theta, x, num_samples, part_seed(seed, 0), LEAST_PAIRS)
+    details: dict[str, Any] = {"num_pairs": len(theta), "num_samples": num_samples}
+    if x_o is None:
+        candidates = _everywhere(posterior, draws, part_seed(seed, 2))
+        found = panel_of(candidates, part_seed(seed, 4), num_swaps)
+        details["findings"] = findings(
+            candidates, draws.x, part_seed(seed, 5), alpha=ALPHA, num_swaps=num_swaps
+        )
+    else:
+        here = _one(x_o, draws.x.shape[1])
+        candidates = _around(posterior, draws, here, seed)
+        found = panel_of(candidates, part_seed(seed, 4), num_swaps)
+        names = tuple(f"theta_{j + 1}" for j in range(draws.theta.shape[1]))
+        details |= {"x_o": here, "deviations": deviations(candidates, names)}
+    return _result(found, seed, details)
+
+
+def _result(found: Panel, seed: int, details: dict[str, Any]) -> ValidationResult:
+    return ValidationResult(
+        "panel",
+        found.statistic,
+        found.p_value,
+        seed,
+        found.null_statistics,
+        {"p_values": dict(found.p_values), **details},
+    )
+
+
+def _everywhere(q: Posterior, draws: JointDraws, seed: int) -> Candidates:
+    together = torch.cat([draws.theta[None], draws.samples])
+    return Candidates.of(
+        draws.theta,
+        draws.samples,
+        everywhere(draws.x, together),
+        None,
+        _log_q(q, draws),
+        seed=seed,
+    )
+
+
+def _around(q: Posterior, draws: JointDraws, x_o: Tensor, seed: int) -> Candidates:
+    theta_o = drawn(q, _AT_X_O, x_o[None], draws.theta.shape[1], part_seed(seed, 6))[:, 0]
+    together = torch.cat([draws.theta[None], draws.samples])
+    context, distance = around(draws.x, together, x_o, theta_o, part_seed(seed, 7))
+    near = distance.argsort()[: max(_LEAST_NEAR, round(_NEAREST * len(distance)))]
+    return Candidates.of(
+        draws.theta,
+        draws.samples,
+        context,
+        distance,
+        _log_q(q, draws),
+        seed=part_seed(seed, 2),
+    ).rows(near)
+
+
+def _log_q(q: Posterior, draws: JointDraws) -> Tensor | None:
+    """Log q of the truth, then of the draws, (1 + K, N); None where q has no density."""
+    found = own_density(q, draws)
+    return None if found is None else torch.cat([found[0][None], found[1]])
+
+
+def num_draws(pairs: int, width: int) -> int:
+    """K, draws of q at each of so many pairs of so many parameters."""
+    return max(LEAST_DRAWS, min(MOST_DRAWS, _FEATURES // (pairs * num_features(width)) - 1))
+
+
+def _that_fit(theta: Tensor, x: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """All pairs, or at random as many as the features of their candidates fit into memory for."""
+    most = max(LEAST_PAIRS, _FEATURES // ((LEAST_DRAWS + 1) * num_features(theta.shape[1])))
+    if len(theta) <= most:
+        return theta, x
+    kept = torch.randperm(len(theta), generator=torch_generator(seed))[:most]
+    return theta[kept], x[kept]
+
+
+def _one(x_o: Any, width: int) -> Tensor:
+    rows = checked_observations(x_o, width)
+    if len(rows) > 1:
+        raise ValueError(f"`x_o` must be one observation for the panel; got {len(rows)}.")
+    return rows[0]
