@@ -1,17 +1,19 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator.
 
-Every test has one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: q is any
-posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not trained
-on. :func:`validate` runs them all and adjusts their p-values; ``METHODS`` names them and ``NOTES``
-says what each can and cannot see; :func:`power` measures it on :mod:`~validation.perturbations`,
+q is any posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not
+trained on. :func:`validate` gives one exact p-value for "q is the posterior" and says what is
+wrong; :func:`validate_at` does so at one x_o. Behind them are tests of one signature,
+``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: ``METHODS`` names them and ``NOTES`` says
+what each can and cannot see; :func:`power` measures it on :mod:`~validation.perturbations`,
 posteriors that are wrong by a known amount.
 
 >>> import torch
 >>> from simulators import GaussianLinear, sample_joint
 >>> theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 300, seed=1)
 >>> q = lambda x: torch.distributions.Normal(x / 2, 0.4)  # the spread should be 0.71
->>> validate(q, theta, x, ["sbc", "hpd"]).rejected
-('sbc', 'hpd')
+>>> print(validate(q, theta, x))  # doctest: +ELLIPSIS
+rejected: p = 0.002 for q being the posterior, 300 pairs
+  theta_1 is too narrow by ...
 """
 
 from .laboratory.rates import PowerRate, PowerStudy
@@ -27,17 +29,20 @@ from .methods.local.call import lc2st
 from .methods.local.classifier import LC2ST, fit_lc2st
 from .methods.local.coverage import local_hpd
 from .methods.localization import colt, colt_identity, localize
+from .methods.panel import panel
 from .methods.ranks import sbc
-from .methods.registry import METHODS, NOTES
+from .methods.registry import METHODS
 from .methods.score_ranks import score_rank
 from .methods.two_sample import c2st
 from .posteriors.protocol import Posterior
 from .posteriors.recognise import as_posterior
 from .posteriors.stored_samples import PerObservation
-from .report import Report, validate
+from .report import Report
 from .results.localized import Localization
+from .results.notes import NOTES
 from .results.report_file import load_report
 from .results.result import ValidationResult
+from .run import validate, validate_at
 from .scores.ball_ranks import ColtTraining
 from .scores.classifiers import Training
 
@@ -75,9 +80,11 @@ __all__ = [
     "load_report",
     "local_hpd",
     "localize",
+    "panel",
     "power",
     "sbc",
     "score_rank",
     "tarp",
     "validate",
+    "validate_at",
 ]

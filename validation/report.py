@@ -1,37 +1,38 @@
-"""All tests on one posterior: draws shared, p-values adjusted for their number, one table."""
+"""May this posterior be trusted? One p-value first, what is wrong below it, then test by test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Tensor
 
-from simulators.arguments import FRACTION
 from simulators.files.versions import installed_versions
 
-from .methods.registry import METHODS, NOTES
-from .methods.together import LOCAL, together
-from .posteriors.draws import check_counts, checked_observations, checked_pairs
-from .posteriors.protocol import progress_bar
 from .posteriors.shared_draws import CONTROLS
 from .results.evidence import evidence_of
+from .results.notes import note_of
 from .results.report_file import FORMAT, FORMAT_VERSION, check_of, write_report
 from .results.result import ValidationResult
-from .scores.uniformity import holm
+from .results.tables import html_table, text_table
+from .swaps.deviations import LOG_DENSITY
+from .swaps.words import TESTS, sentences, wrong_words
 
 _PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
+_MOST_LINES = 4
+"""Of what is wrong, at the prompt."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """Results of several tests of one posterior; ``print(report)`` shows the table."""
+    """The answer and what it rests on; ``print(report)`` shows it."""
 
     results: tuple[ValidationResult, ...]
     adjusted: tuple[float, ...]
-    """Holm-adjusted p-values, in the order of ``results``."""
+    """P-values adjusted for the number of tests (Holm), in the order of ``results``; the panel,
+    which is the answer and adjusts for its own tests, keeps its p-value."""
     skipped: Mapping[str, str]
     """Tests that could not be run on this posterior, and why."""
     alpha: float
@@ -43,6 +44,21 @@ class Report:
     controls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Holm-adjusted p-values of the same tests for posteriors that are wrong on purpose: "prior",
     "wide"; empty where :func:`validate` was not asked for them."""
+    names: tuple[str, ...] | None = None
+    """Of the parameters, where theta named them."""
+    x_names: tuple[str, ...] | None = None
+    """Of the columns of x, where x named them."""
+
+    @property
+    def p_value(self) -> float:
+        """Of "q is the posterior": the panel's where it ran, else the least Holm-adjusted one."""
+        panel = self._panel
+        return min(self.adjusted) if panel is None else panel.p_value
+
+    @property
+    def rejects(self) -> bool:
+        """Whether q is rejected at level alpha."""
+        return self.p_value <= self.alpha
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -50,20 +66,43 @@ class Report:
         pairs = zip(self.results, self.adjusted, strict=True)
         return tuple(result.method for result, p in pairs if p <= self.alpha)
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What is wrong with q, in words and with its size; nothing where nothing is rejected."""
+        panel = self._panel
+        if panel is not None and self.rejects:
+            return self._wrong(panel)
+        notes = ((name, note_of(name)) for name in self.rejected)
+        return tuple(f"{name} rejects: it sees {note.sees}" for name, note in notes if note)
+
+    @property
+    def _panel(self) -> ValidationResult | None:
+        return next((result for result in self.results if result.method == "panel"), None)
+
+    def _wrong(self, panel: ValidationResult) -> tuple[str, ...]:
+        """What the panel finds."""
+        if "deviations" in panel.details:
+            parts = panel.details["deviations"]
+            parts = sorted(parts, key=lambda part: part.size, reverse=True)
+            words = (wrong_words(part) for part in parts if part.name != LOG_DENSITY)
+            found = tuple(text for text in words if text is not None)
+        else:
+            found = sentences(panel.details["findings"], self.names, self.x_names)
+        p_values = panel.details["p_values"]
+        least = TESTS[min(p_values, key=lambda name: p_values[name])]
+        return found or (f"{least} tells q from the truth, though no one thing stands out",)
+
     def to_dict(self) -> dict[str, Any]:
         """The report with JSON's types."""
         rows = [
             result.to_dict()
-            | {
-                "p_value_adjusted": adjusted,
-                "rejected": adjusted <= self.alpha,
-                "sees": NOTES[result.method].sees,
-                "blind_to": NOTES[result.method].blind_to,
-                "source": NOTES[result.method].source,
-            }
+            | {"p_value_adjusted": adjusted, "rejected": adjusted <= self.alpha}
+            | _note(result.method)
             for result, adjusted in zip(self.results, self.adjusted, strict=True)
         ]
         return {
+            "p_value": self.p_value,
+            "failures": list(self.failures),
             "alpha": self.alpha,
             "seed": self.seed,
             "rejected": list(self.rejected),
@@ -72,29 +111,69 @@ class Report:
             "controls": {name: dict(p_values) for name, p_values in self.controls.items()},
         }
 
+    def __repr__(self) -> str:
+        outcome = "rejected" if self.rejects else "not rejected"
+        tests = ", ".join(result.method for result in self.results)
+        return (
+            f"Report({outcome}, p_value={self.p_value:.3g}, N={self.asked.get('num_pairs')}, "
+            f"tests: {tests})"
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a report is neither true nor false: read report.p_value or report.rejects."
+        )
+
     def __str__(self) -> str:
-        lines = [f"{'test':<27}{'statistic':>10}{'p':>9}{'adjusted':>10}   sees / cannot see"]
-        for result, adjusted in zip(self.results, self.adjusted, strict=True):
-            mark = "*" if adjusted <= self.alpha else " "
-            note = NOTES[result.method]
-            lines.append(
-                f"{result.method:<27}{result.statistic:>10.4g}{result.p_value:>9.2g}"
-                f"{adjusted:>10.2g} {mark} {note.sees}"
-            )
-            lines.append(f"{'':<59}/ {note.blind_to}")
-        lines += [f"{name:<27} not run: {reason}" for name, reason in self.skipped.items()]
-        verdict = ", ".join(self.rejected) if self.rejected else "no test"
-        lines.append(f"* rejected at {self.alpha:g} over all tests (Holm): {verdict}")
-        if self.controls:
-            lines.append("the same tests on what is wrong on purpose, adjusted p:")
-        for name, p_values in self.controls.items():
-            marks = ("*" if p <= self.alpha else "" for p in p_values.values())
-            each = (
-                f"{method} {p:.2g}{mark}"
-                for (method, p), mark in zip(p_values.items(), marks, strict=True)
-            )
-            lines.append(f"  {CONTROLS[name]}: {', '.join(each)}")
+        lines = [self._headline(), *(f"  {text}" for text in self._shown())]
+        lines += [f"  {name}: {text}" for name, text in self._beside()]
+        if rows := self._rows():
+            table = text_table(rows, ("test alone", "p", "adjusted", "")).splitlines()
+            lines += [f"  {line}" for line in table]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        rows = [("wrong", text) for text in self._shown()] + self._beside()
+        rows += [(name, f"p = {p}, adjusted {adj} {mark}") for name, p, adj, mark in self._rows()]
+        return html_table(rows, caption=self._headline())
+
+    def _headline(self) -> str:
+        pairs = self.asked.get("num_pairs")
+        where = " at x_o" if self.asked.get("at_x_o") else ""
+        said = f"p = {self.p_value:.2g} for q being the posterior{where}, {pairs:,} pairs"
+        return f"{'' if self.rejects else 'not '}rejected: {said}"
+
+    def _shown(self) -> list[str]:
+        """The first of what is wrong."""
+        found = list(self.failures)
+        more = len(found) - _MOST_LINES
+        return found if more <= 1 else [*found[:_MOST_LINES], f"and {more} more: report.failures"]
+
+    def _beside(self) -> list[tuple[str, str]]:
+        """What stands below the answer: name and line."""
+        lines = []
+        if (panel := self._panel) is not None:
+            each = (f"{TESTS[name]} {p:.2g}" for name, p in panel.details["p_values"].items())
+            lines.append(("each test of the panel", ", ".join(each)))
+        for name, p_values in self.controls.items():
+            each = (f"{method} p = {p:.2g}" for method, p in p_values.items())
+            lines.append((CONTROLS[name], ", ".join(each)))
+        return lines + [(name, f"not run: {reason}") for name, reason in self.skipped.items()]
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """Of each test that ran beside the panel: name, p-value, adjusted, whether it rejects."""
+        pairs = zip(self.results, self.adjusted, strict=True)
+        return [
+            (
+                result.method,
+                f"{result.p_value:.2g}",
+                f"{adjusted:.2g}",
+                "rejects" if adjusted <= self.alpha else "",
+            )
+            for result, adjusted in pairs
+            if result.method != "panel"
+        ]
 
     def save(
         self,
@@ -110,14 +189,14 @@ class Report:
 
         Args:
             path: ends in .html or .json.
-            parameter_names: d names for the pictures; theta_1 ... when omitted.
+            parameter_names: d names for the pictures; those of theta, or theta_1 ..., when omitted.
             of: what was validated, so that a page can tell whether it is the fit beside it:
                 ``"calls"`` of the simulator, ``"config"`` as a dict and, of one fit, ``"seed"``.
 
         Raises:
             ValueError: if the suffix is another, or names or ``of`` are not as described.
         """
-        write_report(report_data(self, parameter_names, of), Path(path))
+        write_report(report_data(self, parameter_names or self.names, of), Path(path))
 
     def save_plots(self, folder: str | Path) -> list[Path]:
         """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
@@ -129,83 +208,11 @@ class Report:
         return paths + save_local_plots(self.results, self.x, folder)
 
 
-def validate(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
-    methods: str | Iterable[str] | None = None,
-    x_o: Tensor | None = None,
-    *,
-    alpha: float = 0.05,
-    num_samples: int = 200,
-    controls: bool = False,
-    seed: int = 0,
-    progress: bool = False,
-) -> Report:
-    """Run the tests on one posterior.
-
-    q is sampled once at the pairs' x, and all tests share the draws. The pairs must not be those
-    that q was trained on: on those an overfitted q looks right.
-
-    Other Parameters:
-        methods: one or several names out of :data:`METHODS`; all when omitted, and one that cannot
-            run on this posterior is then left out with its reason.
-        x_o: for the local tests, one observation (p,) or several (m, p); some of the pairs' own,
-            kept out of the training, when omitted.
-        alpha: level over all tests together, in (0, 1).
-        num_samples: K, draws of q an observation.
-        controls: whether to run the same tests, with the same pairs, on two posteriors that are
-            wrong on purpose: theta of other pairs in place of q's draws, and q's draws spread 1.5
-            times about their mean. Tests that reject neither say nothing by not rejecting q.
-            It costs their time twice more, and next to no draws of q.
-        seed: of everything random.
-        progress: whether to show a bar over the tests.
-
-    Raises:
-        ValueError: if a name is not a test, with those that are, or the pairs are unusable.
-
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
-    """
-    names = _names(methods)
-    check_counts(num_samples=num_samples)
-    FRACTION(alpha, "alpha")
-    theta, x = checked_pairs(theta, x, 2)
-    if x_o is not None:
-        x_o = checked_observations(x_o, x.shape[1])
-        if not set(names) & set(LOCAL):
-            raise ValueError(f"`x_o` is for the local tests, {' and '.join(LOCAL)}; add one.")
-    tests = together(q, theta, x, x_o, num_samples, seed)
-    results: list[ValidationResult] = []
-    skipped: dict[str, str] = {}
-    rounds = 1 + controls * len(CONTROLS)
-    with progress_bar(rounds * len(names), "testing", progress) as advance:
-        for name in names:
-            try:
-                results.append(tests.test(name))
-            except (ValueError, NotImplementedError) as error:
-                if methods is not None:
-                    raise
-                skipped[name] = str(error)
-            advance()
-        wrong = tests.controls([result.method for result in results], advance) if controls else {}
-    if not results:
-        raise ValueError(f"no test could run; the first says: {next(iter(skipped.values()))}")
-    adjusted = holm([result.p_value for result in results])
-    here = x[0] if x_o is None else x_o[0]
-    asked = {"num_pairs": len(x), "theta_dim": theta.shape[1], "num_samples": tests.num_samples}
-    asked |= {"x_o": 0 if x_o is None else len(x_o)}
-    return Report(tuple(results), tuple(adjusted), skipped, alpha, seed, here, asked, wrong)
-
-
-def _names(methods: str | Iterable[str] | None) -> list[str]:
-    """The tests asked for, each once; text is one name."""
-    if methods is None:
-        return list(METHODS)
-    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
-    unknown = [name for name in names if name not in METHODS]
-    if unknown or not names:
-        raise ValueError(f"`methods` must be out of {', '.join(METHODS)}; got {unknown or names}.")
-    return names
+def _note(method: str) -> dict[str, str]:
+    note = note_of(method)
+    if note is None:
+        return {"sees": "", "blind_to": "", "source": ""}
+    return {"sees": note.sees, "blind_to": note.blind_to, "source": note.source}
 
 
 def report_data(

@@ -1,9 +1,9 @@
-"""``abi validate``: may this posterior be trusted? One table, JSON, pictures, an exit status."""
+"""``abi validate``: may this posterior be trusted? One p-value, JSON, pictures, an exit status."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,16 +44,24 @@ def validate_command(
     x: Annotated[Path | None, typer.Option(help=_JOINT + "x (N, p)")] = None,
     x_o: Annotated[
         Path | None,
-        typer.Option("--x-o", help="Of the local tests, (p,) or (m, p); that of a fit if omitted"),
+        typer.Option(
+            "--x-o", help="Test at this observation, (p,); for local tests named also (m, p)"
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", "-m", autocompletion=_methods, help="A test, or several; all if omitted"
+            "--method",
+            "-m",
+            autocompletion=_methods,
+            help="A test, several, or all; the panel of tests with one p-value if omitted",
         ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
-    num_samples: Annotated[int, typer.Option(help="Draws of the posterior an observation")] = 200,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(help="Draws of the posterior an observation; each test's own if omitted"),
+    ] = None,
     controls: Annotated[
         bool, typer.Option("--controls", help="Test what is wrong on purpose too; thrice the time")
     ] = False,
@@ -64,7 +72,7 @@ def validate_command(
     plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
     as_json: Json = False,
 ) -> None:
-    """Test a posterior; exit status 0: no test rejects it, 1: one does, 2: a mistake.
+    """Test a posterior; exit status 0: it is not rejected, 1: it is, 2: a mistake.
 
     A fit is tested on the pairs of its check where no others are given.
     """
@@ -78,24 +86,26 @@ def validate_command(
         raise ValueError("one of `path`, `--posterior` and `--samples` must be given, and no two.")
     _refuse_unused(samples is None, layout, data, theta, x)
 
-    from validation import validate
+    from validation import validate, validate_at
 
-    from .work.validate import identity, observations, tested
+    from .work.validate import Draws, identity, names_of, observations, tested
 
     spec = path or posterior
-    q, theta_rows, x_rows, fit = tested(spec, samples, layout, data, theta, x, num_samples, seed)
-    report = validate(
-        q,
-        theta_rows,
-        x_rows,
-        method or None,
-        observations(x_o, x_rows, fit, method),
-        alpha=alpha,
-        num_samples=num_samples,
-        controls=controls,
-        seed=seed,
-        progress=True,
+    q, theta_rows, x_rows, fit = tested(
+        spec, samples, layout, data, theta, x, Draws(names_of(method), num_samples), seed
     )
+    here = observations(x_o, x_rows, fit, method)
+    asked: dict[str, Any] = {
+        "alpha": alpha,
+        "num_samples": num_samples,
+        "controls": controls,
+        "seed": seed,
+        "progress": True,
+    }
+    if here is not None and not method:
+        report = validate_at(q, theta_rows, x_rows, here, **asked)
+    else:
+        report = validate(q, theta_rows, x_rows, names_of(method), here, **asked)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -104,7 +114,7 @@ def validate_command(
         report.save(out, **identity(fit))
     if plots is not None:
         report.save_plots(plots)
-    raise typer.Exit(1 if report.rejected else 0)
+    raise typer.Exit(1 if report.rejects else 0)
 
 
 def _refuse_unused(

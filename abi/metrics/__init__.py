@@ -8,10 +8,11 @@ says of two independent samples of the reference, of the same sizes.
 """
 
 from .classifier import c2st
-from .comparison import METRICS, Comparison, Score, compare
+from .comparison import METRICS, compare
 from .kernel import median_bandwidth, mmd_squared
 from .moments import correlation_error, mean_bias, sd_ratio
 from .projections import marginal_distance, sliced_distance
+from .scores import Comparison, Score
 from .transport import normalised_wasserstein, wasserstein
 
 __all__ = [

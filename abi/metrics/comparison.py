@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +26,7 @@ from .inputs import as_pair
 from .kernel import median_bandwidth, mmd_squared
 from .moments import correlation_error, mean_bias, sd_ratio
 from .projections import sliced_distance
+from .scores import Comparison, Score
 from .transport import normalised_wasserstein, wasserstein
 
 _RESAMPLES = 200
@@ -55,52 +54,6 @@ _RANGES = {
 }
 METRICS = (*_DISTANCES, *_MOMENTS)
 """Names :func:`compare` knows."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """One number, what it is between two samples of the reference, and a 95% interval if any.
-
-    Attributes:
-        value: of the samples against the reference.
-        floor: of the reference against itself.
-        interval: around the value, for other draws of the same two distributions.
-    """
-
-    value: float
-    floor: float
-    interval: tuple[float, float] | None = None
-
-    @property
-    def excess(self) -> float:
-        """Value less floor."""
-        return self.value - self.floor
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Scores by name; those of coordinates carry their number, ``mean_bias_1``.
-
-    Attributes:
-        scores: the numbers.
-        size: draws on each side.
-        bandwidth: of the MMD's kernel, in the units of theta; None where it was not asked for.
-        seed: of halves, slices, folds and resamples.
-    """
-
-    scores: dict[str, Score]
-    size: int
-    bandwidth: float | None
-    seed: int
-
-    def __getitem__(self, name: str) -> Score:
-        if name not in self.scores:
-            raise KeyError(f"no score {name!r}; there are {', '.join(self.scores)}")
-        return self.scores[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values that fit in JSON."""
-        return asdict(self)
 
 
 def compare(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from validation.posteriors.shared_draws import CONTROLS
-from validation.swaps.deviations import Deviation
+from validation.swaps.deviations import LOG_DENSITY, Deviation
 from validation.swaps.words import TESTS, p_text
 
 ALPHA = 0.05
@@ -44,7 +44,7 @@ class Check:
     @property
     def parameters(self) -> tuple[Deviation, ...]:
         """The deviations of parameters, without that of the log density."""
-        return tuple(part for part in self.deviations if part.name != "log density")
+        return tuple(part for part in self.deviations if part.name != LOG_DENSITY)
 
     @property
     def largest_bias(self) -> float | None:

@@ -9,7 +9,7 @@ as soon as it is complete; those of the map that is there stay where their setti
 
     python examples/paper/power_map.py [folder of cells] [test ...]
 
-Cost: 539 CPU seconds measured for all twelve tests, at the settings below (20 repetitions, 10 for
+Cost: 539 CPU seconds measured for the twelve single tests, at the settings below (20 repetitions, 10 for
 the four dearest; CoLT with smaller networks and 100 draws in place of 500). It is interrupted and
 taken up again at will: finished cells lie in the folder. A rate of 16 in 20 has a 95% interval of
 0.56 to 0.94, so a cell may be off by a step of its grid. 100 repetitions of 1,000 pairs with the
@@ -46,6 +46,7 @@ BALLS = ColtTraining(hidden=(64, 64), learning_rate=3e-4, epochs=150)
 LOCAL = Training(hidden=(30, 30), max_epochs=50, patience=10)
 
 TESTS = {
+    "panel": WholeTest("panel"),
     "sbc": WholeTest("sbc", {"num_samples": 100}),
     "tarp": WholeTest("tarp", {"num_samples": 100}),
     "hpd": WholeTest("hpd", {"num_samples": 100}),

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
+from simulators.random import as_count, torch_generator
 
-from ..posteriors.draws import JointDraws, joint_draws
+from ..posteriors.draws import JointDraws, given
 from ..posteriors.protocol import as_matrix
 from ..results.result import ValidationResult
 from ..scores.uniformity import ks_uniform, randomised_ranks
 from ..seeds import part_seed
+
+_NUMBERS_AT_ONCE = 1 << 24
 
 
 def tarp(
@@ -58,35 +61,62 @@ def tarp(
 
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
-    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
-    low, high = _box(draws)
-    width = torch.where(high > low, high - low, torch.ones_like(low))
-    if references is None:
-        generator = torch_generator(part_seed(seed, 1))
-        references = low + width * torch.rand(draws.theta.shape, generator=generator)
-    else:
-        references = as_matrix(references, "references")
-        if references.shape != draws.theta.shape or not torch.isfinite(references).all():
-            raise ValueError(
-                f"`references` must hold one finite point a pair, shape "
-                f"{tuple(draws.theta.shape)}; got {tuple(references.shape)}, "
-                f"{int((~torch.isfinite(references)).sum())} values not finite."
-            )
-    truth = torch.linalg.vector_norm((draws.theta - references) / width, dim=-1)
-    others = torch.linalg.vector_norm((draws.samples - references) / width, dim=-1)
-    ranks = randomised_ranks(truth, others, part_seed(seed, 2))
+    num_samples = as_count(num_samples, "num_samples", 1)
+    pairs = given(q, theta, x)
+    points = None if references is None else _checked(references, pairs.theta.shape)
+    box: tuple[Tensor, Tensor] | None = None
+    found: list[Tensor] = []
+    start = 0
+    for part, part_of in pairs.parts(num_samples, seed):
+        draws = part.draws(num_samples, part_seed(part_of, 0))
+        box = _box(draws) if box is None else box
+        own = None if points is None else points[start : start + len(part.x)]
+        start += len(part.x)
+        found.append(_ranks(draws, box, own, part_of))
+    ranks = torch.cat(found)
     distance, p_value = ks_uniform(ranks)
     return ValidationResult(
         "tarp", distance, p_value, seed, details={"ranks": ranks, "num_samples": num_samples}
     )
 
 
+def _checked(references: Any, shape: torch.Size) -> Tensor:
+    points = as_matrix(references, "references")
+    if points.shape != shape or not torch.isfinite(points).all():
+        raise ValueError(
+            f"`references` must hold one finite point a pair, shape {tuple(shape)}; got "
+            f"{tuple(points.shape)}, {int((~torch.isfinite(points)).sum())} values not finite."
+        )
+    return points
+
+
 def _box(draws: JointDraws) -> tuple[Tensor, Tensor]:
-    """Low and high corner (d,) of the central 99% of true and drawn parameters together.
+    """Low corner (d,) and sides of the central 99% of true and drawn parameters together.
 
     Truth and draws enter alike, so the box does not tell them apart and the ranks stay exact.
     """
-    pooled = torch.cat([draws.theta[None], draws.samples]).flatten(0, 1)
-    ordered = pooled.sort(dim=0).values
-    cut = int(0.005 * (len(ordered) - 1))
-    return ordered[cut], ordered[len(ordered) - 1 - cut]
+    ends = []
+    for j in range(draws.theta.shape[1]):  # one after the other: the order takes much memory
+        pooled = torch.cat([draws.theta[None, :, j], draws.samples[:, :, j]]).flatten()
+        cut = int(0.005 * (len(pooled) - 1))
+        inner = np.partition(pooled.numpy(), [cut, len(pooled) - 1 - cut])
+        ends.append((inner[cut], inner[len(pooled) - 1 - cut]))
+    low, high = torch.tensor(np.array(ends)).T
+    return low, torch.where(high > low, high - low, torch.ones_like(low))
+
+
+def _ranks(
+    draws: JointDraws, box: tuple[Tensor, Tensor], references: Tensor | None, seed: int
+) -> Tensor:
+    """Coverage values (N,) about the references, or about points drawn from the box."""
+    low, width = box
+    if references is None:
+        generator = torch_generator(part_seed(seed, 1))
+        references = low + width * torch.rand(draws.theta.shape, generator=generator)
+    truth = torch.linalg.vector_norm((draws.theta - references) / width, dim=-1)
+    rows = max(1, _NUMBERS_AT_ONCE // max(1, references.numel()))
+    others = [
+        torch.linalg.vector_norm((some - references) / width, dim=-1)
+        for some in draws.samples.split(rows)
+    ]
+    return randomised_ranks(truth, torch.cat(others), part_seed(seed, 2))

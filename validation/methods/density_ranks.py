@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..posteriors.draws import JointDraws, joint_draws
-from ..posteriors.recognise import as_posterior
+from simulators.random import as_count
+
+from ..posteriors.draws import Given, JointDraws, given
 from ..results.result import ValidationResult
 from ..scores.uniformity import ks_uniform, randomised_ranks
 from ..seeds import part_seed
@@ -43,25 +44,26 @@ def hpd(
 
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
-    ranks, density = hpd_ranks(q, theta, x, num_samples, seed)
+    ranks, density = hpd_ranks(given(q, theta, x), num_samples, seed)
     distance, p_value = ks_uniform(ranks)
     details = {"ranks": ranks, "density": density, "num_samples": num_samples}
     return ValidationResult("hpd", distance, p_value, seed, details=details)
 
 
-def hpd_ranks(q: Any, theta: Tensor, x: Tensor, num_samples: int, seed: int) -> tuple[Tensor, str]:
+def hpd_ranks(pairs: Given, num_samples: int, seed: int) -> tuple[Tensor, str]:
     """HPD ranks (N,) and the name of the density that ordered the draws."""
-    posterior = as_posterior(q)
-    draws = joint_draws(posterior, theta, x, num_samples, part_seed(seed, 0))
-    score = _own_density(posterior, draws)
-    density = "q.log_prob"
-    if score is None:
-        score, density = _neighbour_density(draws), "nearest neighbours among half of the draws"
-    truth, others = score
-    return randomised_ranks(truth, others, part_seed(seed, 1)), density
+    num_samples = as_count(num_samples, "num_samples", 1)
+    ranks, density = [], "q.log_prob"
+    for part, part_of in pairs.parts(num_samples, seed):
+        draws = part.draws(num_samples, part_seed(part_of, 0))
+        score = own_density(part.q, draws)
+        if score is None:
+            score, density = _neighbour_density(draws), "nearest neighbours among half of the draws"
+        ranks.append(randomised_ranks(*score, part_seed(part_of, 1)))
+    return torch.cat(ranks), density
 
 
-def _own_density(posterior: Any, draws: JointDraws) -> tuple[Tensor, Tensor] | None:
+def own_density(posterior: Any, draws: JointDraws) -> tuple[Tensor, Tensor] | None:
     """Log-densities of truth (N,) and draws (K, N), or None where q has none."""
     if not hasattr(posterior, "log_prob"):
         return None
@@ -88,12 +90,11 @@ def _neighbour_density(draws: JointDraws) -> tuple[Tensor, Tensor]:
     place, scale = known.mean(dim=0), known.std(dim=0)
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     k = max(1, round(half**0.5))
-    # About 0, for distances between points far from it are lost in rounding.
-    points = (torch.cat([draws.theta[None], ranked]) - place) / scale
-    known = (known - place) / scale
-    columns = [
-        torch.cdist(points[:, i], known[:, i]).kthvalue(k, dim=1).values
-        for i in range(len(draws.theta))
-    ]
+    columns = []
+    for i, truth in enumerate(draws.theta):
+        points = torch.cat([truth[None], ranked[:, i]])
+        # About 0, for distances between points far from it are lost in rounding.
+        points, others = ((part - place[i]) / scale[i] for part in (points, known[:, i]))
+        columns.append(torch.cdist(points, others).kthvalue(k, dim=1).values)
     values = -torch.stack(columns, dim=1)
     return values[0], values[1:]

@@ -32,11 +32,17 @@ import torch
 from torch import Tensor
 
 from simulators.arguments import choice
-from simulators.base import as_observation
 
-from ..posteriors.draws import LEAST_PAIRS, JointDraws, check_counts, drawn, joint_draws, split_rows
-from ..posteriors.protocol import Posterior
-from ..posteriors.recognise import as_posterior
+from ..posteriors.draws import (
+    LEAST_PAIRS,
+    Given,
+    JointDraws,
+    check_counts,
+    drawn,
+    given,
+    only,
+    split_rows,
+)
 from ..results.localized import Localization
 from ..results.result import ValidationResult
 from ..scores.ball_ranks import BallNetworks, ColtTraining, Embedding, fit_ball_networks
@@ -49,20 +55,19 @@ from ..seeds import part_seed
 class Localizer:
     """CoLT's trained networks: ``localizer(x)`` is the :class:`Localization` at x (p,)."""
 
-    q: Posterior
+    pairs: Given
     networks: BallNetworks
     num_moments: int
     num_samples: int
-    theta_dim: int
     q_mass: float
     p_mass: float
     seed: int
 
     def __call__(self, x: Tensor) -> Localization:
-        """Point and radius at one observation x (p,)."""
-        row = as_observation(x, len(self.networks.x_shift))[None]
+        """Point and radius at one observation x, in the shape that the pairs have them."""
+        row = only(self.pairs.observations(x))
         count, seed = self.num_moments + self.num_samples, part_seed(self.seed, 20)
-        draws = drawn(self.q, count, row, self.theta_dim, seed)
+        draws = drawn(self.pairs.q, count, row, self.pairs.theta.shape[1], seed)
         frame = frame_of(draws[: self.num_moments])
         ranked = draws[self.num_moments :]
         centre = self.networks.centre(row)
@@ -90,6 +95,8 @@ def colt(
 ) -> ValidationResult:
     """Train a localization network on one part of the pairs, test its ball ranks on the other.
 
+    Of pairs whose draws do not fit into memory, it takes so many at random that they do.
+
     Other Parameters:
         embedding: ``"full"`` trains phi too, for curved posteriors; ``"identity"`` has phi = id;
             ``"residual"``, which is not in the paper, trains a network that is added to theta and
@@ -115,8 +122,9 @@ def colt(
     """
     embedding = choice(*get_args(Embedding))(embedding, "embedding")
     training = training or ColtTraining()
-    posterior = as_posterior(q)
-    draws, num_moments = framed_draws(posterior, theta, x, num_samples, training, seed)
+    check_counts(num_samples=num_samples)
+    pairs = given(q, theta, x, LEAST_PAIRS)
+    draws, num_moments = _framed(pairs, num_samples, training, seed)
     train, test = split_rows(len(draws.x), train_fraction, part_seed(seed, 1))
     networks = fit_ball_networks(
         draws.theta[train],
@@ -135,16 +143,7 @@ def colt(
         "num_test": len(test),
         "q_mass": q_mass,
         "p_mass": p_mass,
-        "localize": Localizer(
-            posterior,
-            networks,
-            num_moments,
-            num_samples,
-            draws.theta.shape[1],
-            q_mass,
-            p_mass,
-            seed,
-        ),
+        "localize": Localizer(pairs, networks, num_moments, num_samples, q_mass, p_mass, seed),
     }
     name = "colt_identity" if embedding == "identity" else "colt"
     return ValidationResult(name, distance, p_value, seed, details=details)
@@ -162,10 +161,11 @@ def colt_identity(
 
 
 def localize(result: ValidationResult, x: Tensor) -> Localization:
-    """Where q and p differ most at x (p,), by the networks of a result of :func:`colt`.
+    """Where q and p differ most at one observation x, by the networks of a result of :func:`colt`.
 
     Raises:
-        ValueError: if the result is of another test, or x has another width or is not finite.
+        ValueError: if the result is of another test, or x has another shape, is not
+            finite, or lies far outside all x.
     """
     localizer = result.details.get("localize")
     if localizer is None:
@@ -177,14 +177,20 @@ def localize(result: ValidationResult, x: Tensor) -> Localization:
 def framed_draws(
     q: Any, theta: Any, x: Any, num_samples: int, training: ColtTraining, seed: int
 ) -> tuple[JointDraws, int]:
+    """Checked pairs and draws of q in the frame of its core, and how many draws made the frame."""
+    return _framed(given(q, theta, x, LEAST_PAIRS), num_samples, training, seed)
+
+
+def _framed(
+    pairs: Given, num_samples: int, training: ColtTraining, seed: int
+) -> tuple[JointDraws, int]:
     """The pairs and K draws of q in the frame of q's core, and how many draws made that frame.
 
     Those draws are not ranked, so the frame is fair.
     """
-    check_counts(num_samples=num_samples)
-    width = int(torch.as_tensor(theta).shape[-1])
-    num_moments = num_frame_draws(width) if training.whiten else 0
-    draws = joint_draws(q, theta, x, num_samples + num_moments, part_seed(seed, 0), LEAST_PAIRS)
+    num_moments = num_frame_draws(pairs.theta.shape[1]) if training.whiten else 0
+    num_drawn = num_samples + num_moments
+    draws = pairs.that_fit(num_drawn).draws(num_drawn, part_seed(seed, 0))
     frame = frame_of(draws.samples[:num_moments])
     truth, ranked = frame.whitened(draws.theta[None])[0], draws.samples[num_moments:]
     # Of a discrete theta draws may be the truth; whitened in another batch they would be near it.

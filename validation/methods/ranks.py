@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from ..posteriors.draws import joint_draws
+from simulators.random import as_count
+
+from ..posteriors.draws import given
 from ..results.result import ValidationResult
-from ..scores.uniformity import bonferroni, ks_uniform, randomised_ranks
+from ..scores.uniformity import bonferroni, counts_below, ks_uniform, randomised_ranks
 from ..seeds import part_seed
 
 
@@ -42,8 +45,16 @@ def sbc(
 
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
-    draws = joint_draws(q, theta, x, num_samples, part_seed(seed, 0))
-    ranks = randomised_ranks(draws.theta, draws.samples, part_seed(seed, 1))
+    num_samples = as_count(num_samples, "num_samples", 1)
+    ranks, counts = [], []
+    for part, part_of in given(q, theta, x).parts(num_samples, seed):
+        draws = part.draws(num_samples, part_seed(part_of, 0))
+        ranks.append(randomised_ranks(draws.theta, draws.samples, part_seed(part_of, 1)))
+        counts.append(counts_below(draws.theta, draws.samples)[0])
+    return _result(torch.cat(ranks), torch.cat(counts), num_samples, seed)
+
+
+def _result(ranks: Tensor, counts: Tensor, num_samples: int, seed: int) -> ValidationResult:
     tests = [ks_uniform(column) for column in ranks.T]
     return ValidationResult(
         method="sbc",
@@ -52,7 +63,7 @@ def sbc(
         seed=seed,
         details={
             "ranks": ranks,
-            "counts": (draws.samples < draws.theta).sum(dim=0),
+            "counts": counts,
             "statistics": [distance for distance, _ in tests],
             "p_values": [p for _, p in tests],
             "num_samples": num_samples,

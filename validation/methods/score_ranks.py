@@ -36,11 +36,9 @@ from ..posteriors.draws import (
     LEAST_PAIRS,
     JointDraws,
     check_counts,
-    checked_observations,
-    joint_draws,
+    given,
     split_rows,
 )
-from ..posteriors.protocol import as_matrix
 from ..results.local_result import max_t_result
 from ..results.result import ValidationResult
 from ..scores.classifiers import Training, feature_scaling
@@ -67,6 +65,8 @@ def score_rank(
     seed: int = 0,
 ) -> ValidationResult:
     """Test the rank of the truth's score among the scores of q's draws at the same x.
+
+    Of pairs whose draws do not fit into memory, it takes so many at random that they do.
 
     Other Parameters:
         x_o: observations to test near, (p,) or (m, p), corrected over the m; all x when omitted.
@@ -97,9 +97,10 @@ def score_rank(
         num_neighbours=num_neighbours,
         num_nulls=num_nulls,
     )
-    near = None if x_o is None else checked_observations(x_o, as_matrix(x, "x").shape[1])
+    pairs = given(q, theta, x, LEAST_PAIRS)
+    near = None if x_o is None else pairs.observations(x_o)
     num_drawn = max(num_samples, num_train_draws)
-    draws = joint_draws(q, theta, x, num_drawn, part_seed(seed, 0), minimum=LEAST_PAIRS)
+    draws = pairs.that_fit(num_drawn).draws(num_drawn, part_seed(seed, 0))
     fixed = score is not None and not is_estimator(score)
     held = draws
     if not fixed:

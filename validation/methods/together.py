@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,15 @@ from ..results.result import ValidationResult
 from ..scores.frames import num_frame_draws
 from ..scores.uniformity import holm
 from ..seeds import part_seed
+from .panel import num_draws
 from .registry import METHODS
 
 LOCAL = ("lc2st", "local_hpd")
-"""The tests that answer at an x_o; the others are about all x, whatever x_o they could take."""
+"""The tests that answer at an x_o alone; the others are about all x, whatever x_o they could take.
+The panel answers at an x_o in :func:`~validation.validate_at`."""
+NUM_SAMPLES = 200
+"""K where nothing else is asked for; the panel takes fewer."""
+_FRAMED = ("colt", "colt_identity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +37,18 @@ class Together:
         theta: of the pairs, (N, d).
         x: of the pairs, (N, p).
         x_o: for the local tests, (m, p).
-        num_samples: K, draws of q an observation.
+        num_samples: K, draws of q an observation; None for each test's own.
         seed: of the tests.
+        at_x_o: whether the panel answers there too.
     """
 
     shared: SharedDraws
     theta: Tensor
     x: Tensor
     x_o: Tensor | None
-    num_samples: int
+    num_samples: int | None
     seed: int
+    at_x_o: bool = False
 
     def test(self, name: str) -> ValidationResult:
         """One test of q.
@@ -49,7 +56,7 @@ class Together:
         Raises:
             ValueError, NotImplementedError: if it cannot run on this posterior.
         """
-        return self._test(name, self.shared, self.num_samples)
+        return self._test(name, self.shared, len(self.shared.stored.samples))
 
     def controls(
         self, names: Sequence[str], advance: Callable[[], None]
@@ -64,17 +71,19 @@ class Together:
             p_values = []
             for name in names:
                 try:
-                    p_values.append(self._test(name, q, min(self.num_samples, most)).p_value)
+                    p_values.append(self._test(name, q, most).p_value)
                 except (ValueError, NotImplementedError):
                     p_values.append(1.0)
                 advance()
             found[control] = dict(zip(names, holm(p_values), strict=True))
         return found
 
-    def _test(self, name: str, q: SharedDraws, num_samples: int) -> ValidationResult:
-        if name in ("colt", "colt_identity"):
+    def _test(self, name: str, q: SharedDraws, most: int) -> ValidationResult:
+        """One test of a posterior that has at most so many draws an observation."""
+        num_samples = min(draws_of(name, self.num_samples, *self.theta.shape), most)
+        if name in _FRAMED:
             frame = num_frame_draws(self.theta.shape[1])
-            num_samples = max(1, min(num_samples, len(q.stored.samples) - frame))
+            num_samples = max(1, min(num_samples, len(q.stored.samples)) - frame)
         keywords = self._keywords(name, q, num_samples)
         return METHODS[name](q, self.theta, self.x, seed=self.seed, **keywords)
 
@@ -93,19 +102,35 @@ class Together:
             keywords["num_samples"] = min(10, num_samples)
         elif "num_samples" in accepted:
             keywords["num_samples"] = num_samples
-        if self.x_o is not None and name in LOCAL:
+        if self.x_o is not None and (name in LOCAL or (name == "panel" and self.at_x_o)):
             keywords["x_o"] = self.x_o
         return keywords
 
 
 def together(
-    q: Any, theta: Tensor, x: Tensor, x_o: Tensor | None, num_samples: int, seed: int
+    q: Any,
+    theta: Tensor,
+    x: Tensor,
+    x_o: Tensor | None,
+    num_samples: int | None,
+    seed: int,
+    names: Iterable[str],
+    at_x_o: bool = False,
 ) -> Together:
-    """Draw once, enough for the test that needs most (CoLT's frame comes on top of K)."""
+    """Draw once, as often as that of the named tests needs which needs most."""
     posterior = as_posterior(q)
-    needed = num_samples + num_frame_draws(theta.shape[1])
+    needed = max(draws_of(name, num_samples, *theta.shape) for name in names)
     if isinstance(posterior, StoredSamples):
         needed = min(needed, len(posterior.samples))
     samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
     shared = SharedDraws(posterior, StoredSamples(x, samples))
-    return Together(shared, theta, x, x_o, min(num_samples, needed), seed)
+    return Together(shared, theta, x, x_o, num_samples, seed, at_x_o)
+
+
+def draws_of(name: str, num_samples: int | None, pairs: int, width: int) -> int:
+    """Draws of q an observation that a test takes: those of CoLT's frame come on top of K."""
+    if name == "panel":
+        most = num_draws(pairs, width)
+        return most if num_samples is None else min(most, num_samples)
+    count = NUM_SAMPLES if num_samples is None else num_samples
+    return count + num_frame_draws(width) if name in _FRAMED else count

@@ -19,20 +19,22 @@ import torch
 from torch import Tensor
 
 from simulators.arguments import choice
-from simulators.base import as_observation
 from simulators.random import torch_generator
 
 from ..posteriors.draws import (
     LEAST_PAIRS,
     JointDraws,
     check_counts,
+    checked_observations,
     checked_pairs,
     drawn,
     joint_draws,
+    of_rows,
+    only,
     split_rows,
 )
+from ..posteriors.pairs.arrays import as_numbers
 from ..posteriors.protocol import as_matrix
-from ..posteriors.recognise import as_posterior
 from ..results.result import ValidationResult
 from ..scores.classifiers import Training, fit_classifiers
 from ..scores.scores import apply_score, fit_score, labelled_pairs
@@ -58,7 +60,7 @@ def c2st(
 
     Other Parameters:
         statistic: ``"accuracy"`` or ``"mse"``.
-        x_o: one observation (p,), for the oracle form: q(.|x_o) against ``reference``.
+        x_o: one observation, for the oracle form: q(.|x_o) against ``reference``.
         reference: draws from the true posterior at x_o, (n, d).
         classifier: a scikit-learn classifier in place of our network (accuracy only).
         num_nulls: retrained networks (MSE only).
@@ -112,8 +114,9 @@ def _oracle_draws(q: Any, x: Any, x_o: Any, reference: Any, seed: int) -> JointD
     """Draws of q at x_o paired with the reference; x is left out of the features."""
     truth = as_matrix(reference, "reference")
     checked_pairs(truth, torch.zeros(len(truth), 1), LEAST_PAIRS)
-    row = as_observation(x_o, as_matrix(x, "x").shape[1])[None]
-    samples = drawn(as_posterior(q), len(truth), row, truth.shape[1], part_seed(seed, 0))
+    event = tuple(as_numbers(x, "x").shape[1:])
+    row = only(checked_observations(x_o, event))
+    samples = drawn(of_rows(q, event), len(truth), row, truth.shape[1], part_seed(seed, 0))
     return JointDraws(truth, torch.empty(len(truth), 0), samples[:, 0][None])
 
 

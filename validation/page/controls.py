@@ -15,10 +15,6 @@ from .blocks import Code
 from .method_sections import TITLES
 from .words import listing, p_words
 
-STRONGEST = ("score_rank", "colt_identity", "hpd")
-"""The tests to recommend: over the eight failures of ``examples/paper/power_map.json`` (200 pairs,
-power 0.8) they see the smallest strengths: 1.4, 1.5 and 1.6 times the smallest that any test sees,
-as a geometric mean where unseen counts as 1.5 times the strongest tried; sbc 3.0, c2st 4.3."""
 _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd", "local_hpd"})
 """Tests that the prior passes in the posterior's place, whatever the number of pairs."""
 _NEITHER = {
@@ -78,9 +74,9 @@ def sharper(data: Mapping[str, Any]) -> Code:
         more = f"more joint pairs, {2 * pairs:,} say"
     return Code(
         f"# q: the posterior under test; theta, x: {more}\n"
-        f"report = validation.validate(q, theta, x, {quoted(STRONGEST)}, controls=True)\n"
+        "report = validation.validate(q, theta, x, controls=True)\n"
         'report.save("validation.json")',
-        "To try it with the tests that see most, and these on posteriors wrong on purpose:",
+        "To try it with the panel, which sees most, and that on posteriors wrong on purpose:",
     )
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..swaps.words import TESTS
 from .blocks import Block, Facts, Figure, Figures, Section, Table, Text
 from .local_pictures import PAIR_LEGEND, ball_figure, coloured_pairs, coverage_figure, pp_figure
 from .rank_pictures import ks_law, null_figure, rank_figure
 from .words import number, p_words
 
 TITLES = {
+    "panel": "Panel of tests with one p-value",
     "sbc": "Simulation-based calibration",
     "tarp": "Coverage of random regions (TARP)",
     "hpd": "Highest-density coverage",
@@ -85,7 +87,7 @@ def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, k
         f"{p_words(row['p_value_adjusted'])}): {verdict}. "
         f"It sees {row['sees']}. It cannot see {row['blind_to']}."
     )
-    blocks: list[Block] = [Text(text)]
+    blocks: list[Block] = [Text(text), *_of_the_panel(row)]
     figures = _figures(row, names, alpha)
     if figures:
         blocks.append(Figures(tuple(figures)))
@@ -96,6 +98,15 @@ def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, k
         blocks.append(Figures(pairs, legend=PAIR_LEGEND))
     blocks.append(Facts(_facts(row)))
     return Section(key, TITLES.get(row["method"], row["method"]), tuple(blocks))
+
+
+def _of_the_panel(row: Mapping[str, Any]) -> list[Block]:
+    """Each test of the panel alone."""
+    p_values = row.get("details", {}).get("p_values")
+    if row["method"] != "panel" or not isinstance(p_values, Mapping):
+        return []
+    rows = tuple((TESTS.get(name, name), _two_digits(p)) for name, p in p_values.items())
+    return [Table("Each test of the panel alone, not adjusted", ("test", "p"), rows)]
 
 
 def _figures(row: Mapping[str, Any], names: Sequence[str], alpha: float) -> list[Figure]:

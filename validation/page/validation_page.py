@@ -12,6 +12,9 @@ from .method_sections import TITLES, method_section, summary_table
 from .rank_pictures import ks_width
 from .words import listing, number, p_words, plural
 
+_MOST_FAILURES = 4
+"""In words at the top of a page."""
+
 
 def validation_page(data: Mapping[str, Any], title: str) -> Page:
     """The page of one saved report alone."""
@@ -40,24 +43,13 @@ def validation_facts(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def verdict_of(data: Mapping[str, Any]) -> Verdict:
     """What the tests allow to say: green only where they reject what is wrong on purpose."""
-    rejected, results = data["rejected"], data["results"]
     lines = [*_lines(data), *control_lines(data)]
     lines += [f"Not run: {name}: {reason}" for name, reason in data["skipped"].items()]
-    if rejected:
-        many = len(rejected) > 1
-        words = (
-            f"{plural(len(rejected), 'test')} {'find' if many else 'finds'} that this posterior is "
-            f"not the true one, at level {data['alpha']:g} over all {len(results)}. Its intervals "
-            "should not be used as they are; the pictures below show what is wrong."
-        )
-        headline = f"Rejected by {len(rejected)} of {plural(len(results), 'test')}"
+    if data["p_value"] <= data["alpha"]:
+        headline, words = _rejected(data)
         return Verdict("rejected", headline, words, tuple(lines))
-    none = "None of the tests finds a" if len(results) > 1 else "The one test finds no"
-    words = (
-        f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
-        f"{_reach(data)}"
-    )
-    headline = f"Not rejected by {plural(len(results), 'test')}{doubt_headline(data)}"
+    headline, words = _not_rejected(data)
+    headline += doubt_headline(data)
     if why := doubt(data):
         return Verdict("untested", headline, f"{words} {why}", tuple(lines), sharper(data))
     words += (
@@ -65,6 +57,42 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
         "1.5 times too wide."
     )
     return Verdict("not-rejected", headline, words, tuple(lines))
+
+
+def _rejected(data: Mapping[str, Any]) -> tuple[str, str]:
+    rejected, results = data["rejected"], data["results"]
+    shown = "Its intervals should not be used as they are; the pictures below show what is wrong."
+    if _has_panel(data):
+        wrong = [f"{text[0].upper()}{text[1:]}." for text in data["failures"][:_MOST_FAILURES]]
+        more = len(data["failures"]) - len(wrong)
+        wrong += [f"And {plural(more, 'thing')} more."] if more else []
+        return (
+            f"Rejected: {p_words(data['p_value'])} for this being the posterior",
+            " ".join([*wrong, shown]),
+        )
+    many = len(rejected) > 1
+    words = (
+        f"{plural(len(rejected), 'test')} {'find' if many else 'finds'} that this posterior is "
+        f"not the true one, at level {data['alpha']:g} over all {len(results)}. {shown}"
+    )
+    return f"Rejected by {len(rejected)} of {plural(len(results), 'test')}", words
+
+
+def _not_rejected(data: Mapping[str, Any]) -> tuple[str, str]:
+    results = data["results"]
+    if _has_panel(data):
+        headline = f"Not rejected: {p_words(data['p_value'])} for this being the posterior"
+        return headline, f"The panel of tests finds no difference from it. {_reach(data)}"
+    none = "None of the tests finds a" if len(results) > 1 else "The one test finds no"
+    words = (
+        f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
+        f"{_reach(data)}"
+    )
+    return f"Not rejected by {plural(len(results), 'test')}", words
+
+
+def _has_panel(data: Mapping[str, Any]) -> bool:
+    return any(row["method"] == "panel" for row in data["results"])
 
 
 def validation_sections(data: Mapping[str, Any], prefix: str = "") -> tuple[Section, ...]:
@@ -142,11 +170,13 @@ def _repeat(data: Mapping[str, Any]) -> tuple[Block, ...]:
     if asked.get("num_samples"):
         words.insert(0, f"num_samples={asked['num_samples']}")
     listed = fill(quoted(methods), 84, initial_indent="    ", subsequent_indent="     ")
+    function = "validate_at" if asked.get("at_x_o") else "validate"
     observed = "    x_o,\n" if asked.get("x_o") else ""
+    in_order = f"{observed}{listed},\n" if asked.get("at_x_o") else f"{listed},\n{observed}"
     code = (
         "import validation\n\n"
         f"# q: the posterior under test; theta, x: the {asked.get('num_pairs', '')} joint pairs\n"
-        f"report = validation.validate(\n    q, theta, x,\n{listed},\n{observed}"
+        f"report = validation.{function}(\n    q, theta, x,\n{in_order}"
         f"    {', '.join(words)},\n)\n"
         'report.save("validation.html")'
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,10 +14,16 @@ from simulators.arguments import FRACTION
 from simulators.random import as_count, torch_generator
 
 from ..seeds import part_seed
-from .protocol import Posterior, as_matrix, as_rows, check_samples
+from .pairs.arrays import as_numbers, flat_rows, names_of
+from .pairs.near import check_within
+from .pairs.repeats import warn_of_repeats
+from .protocol import Posterior, check_samples
 from .recognise import as_posterior
+from .stored_samples import StoredSamples, WeightedSamples
 
 LEAST_PAIRS = 20  # of a test that trains on a part of them
+_MOST_NUMBERS = 1 << 28  # in a part of the draws: 1 GiB
+_MOST_AT_ONCE = 1 << 27  # in draws that a test makes copies of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +42,132 @@ class JointDraws:
         return JointDraws(self.theta[index], self.x[index], self.samples[:, index])
 
 
+@dataclass(frozen=True, eq=False)
+class OfRows(Posterior):
+    """A posterior that is asked with flat rows of x and sees them in their own shape."""
+
+    q: Posterior
+    event: tuple[int, ...]
+    """Shape of one observation, such as (channels, height, width)."""
+
+    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
+        """Draws (num_samples, n, d) given x (n, p)."""
+        return self.q.sample(num_samples, self._shaped(x), seed)
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Log-density of theta (K, n, d) given x (n, p), where the posterior has one: (K, n)."""
+        if not hasattr(self.q, "log_prob"):
+            raise NotImplementedError(f"{_name(self.q)} offers draws only, no density.")
+        values: Tensor = self.q.log_prob(theta, self._shaped(x))
+        return values
+
+    def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Theta (n, d) given x (n, p) in the base of the flow, where it is one: (n, d)."""
+        if not hasattr(self.q, "to_base"):
+            raise NotImplementedError(f"{_name(self.q)} is no flow with a known inverse.")
+        z: Tensor = self.q.to_base(theta, self._shaped(x))
+        return z
+
+    def _shaped(self, x: Tensor) -> Tensor:
+        return x.reshape(len(x), *self.event)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What every test is given, in one form: x is flat, and q is asked with flat x."""
+
+    q: Posterior
+    theta: Tensor
+    """(N, d)."""
+    x: Tensor
+    """(N, p)."""
+    event: tuple[int, ...]
+    """Shape that one observation was handed in with; of p values in all."""
+    names: list[str] | None = None
+    """Of the columns of x, where it was a data frame."""
+
+    def draws(self, num_samples: int, seed: int) -> JointDraws:
+        """The pairs with draws from q at every x, made once.
+
+        Raises:
+            ValueError: if q draws NaN or draws of another dimension.
+        """
+        num_samples = as_count(num_samples, "num_samples", 1)
+        width = self.theta.shape[1]
+        samples = drawn(self.q, num_samples, self.x, width, part_seed(seed, 0))
+        return JointDraws(self.theta, self.x, samples)
+
+    def parts(self, num_samples: int, seed: int) -> Iterator[tuple[Given, int]]:
+        """The pairs with a seed of their own, in parts whose draws fit into memory: mostly one."""
+        # Draws that are stored are there already.
+        whole = isinstance(self.q, StoredSamples) or hasattr(self.q, "stored")
+        count, width = self.theta.shape
+        rows = count if whole else max(1, _MOST_NUMBERS // max(1, num_samples * width))
+        for k, start in enumerate(range(0, count, rows)):
+            part = slice(start, start + rows)
+            own = seed if rows >= count else part_seed(seed, 50, k)
+            yield replace(self, theta=self.theta[part], x=self.x[part]), own
+
+    def that_fit(self, num_samples: int) -> Given:
+        """All pairs, or so many at random that the draws of a test that needs all at once fit."""
+        count, width = self.theta.shape
+        most = max(LEAST_PAIRS, _MOST_AT_ONCE // max(1, num_samples * width))
+        if count <= most:
+            return self
+        rows = torch.randperm(count, generator=torch_generator(0))[:most].sort().values
+        return replace(self, theta=self.theta[rows], x=self.x[rows])
+
+    def observations(self, x_o: Any) -> Tensor:
+        """One observation or several as flat rows (m, p), none of them far outside all x.
+
+        Raises:
+            ValueError: if they have another shape or other columns, are not finite, or far away.
+        """
+        names = names_of(x_o)
+        if self.names and names and names != self.names and set(names) == set(self.names):
+            raise ValueError(
+                f"`x_o` must have its columns in the order of x, {self.names}; got {names}. "
+                "Say x_o[x.columns]."
+            )
+        rows = checked_observations(x_o, self.event)
+        check_within(rows, self.x)
+        return rows
+
+
+def given(q: Any, theta: Any, x: Any, minimum: int = 2) -> Given:
+    """Check the pairs, of which a test needs ``minimum``, and warn where they repeat each other.
+
+    Args:
+        q: any posterior.
+        theta: (N, d).
+        x: one observation a row, of any shape: (N, p), images (N, 1, 8, 8), or (N,) for one value.
+        minimum: pairs that are needed.
+
+    Raises:
+        TypeError: if theta or x are no numbers, or q is no posterior.
+        ValueError: if the pairs are too few, do not match, or hold NaN.
+    """
+    names, x = names_of(x), as_numbers(x, "x")
+    event = tuple(x.shape[1:])
+    theta, x = checked_pairs(theta, x, minimum)
+    warn_of_repeats(theta, x)
+    return Given(of_rows(q, event), theta, x, event, names)
+
+
+def of_rows(q: Any, event: tuple[int, ...]) -> Posterior:
+    """Any posterior, to be asked with flat rows of observations of shape ``event``."""
+    posterior = as_posterior(q)
+    if len(event) < 2 or isinstance(posterior, StoredSamples | WeightedSamples):
+        return posterior
+    return OfRows(posterior, event)
+
+
 def joint_draws(
     q: Any, theta: Any, x: Any, num_samples: int, seed: int, minimum: int = 2
 ) -> JointDraws:
-    """Check the pairs, of which a test needs ``minimum``, and draw from q at every x, once.
-
-    Raises:
-        ValueError: if the pairs are too few, do not match, or hold NaN; if q draws NaN or draws
-            of another dimension.
-    """
-    num_samples = as_count(num_samples, "num_samples", 1)
-    theta, x = checked_pairs(theta, x, minimum)
-    samples = drawn(as_posterior(q), num_samples, x, theta.shape[1], part_seed(seed, 0))
-    return JointDraws(theta, x, samples)
+    """:func:`given`, with draws from q at every x: what most tests begin with."""
+    num_samples = as_count(num_samples, "num_samples", 1)  # before anything is spent
+    return given(q, theta, x, minimum).draws(num_samples, seed)
 
 
 def drawn(q: Posterior, num_samples: int, x: Tensor, theta_dim: int, seed: int) -> Tensor:
@@ -57,15 +177,25 @@ def drawn(q: Posterior, num_samples: int, x: Tensor, theta_dim: int, seed: int) 
         ValueError: if they are not that.
     """
     samples = q.sample(num_samples, x, seed)
-    samples = check_samples(samples, num_samples, len(x), type(q).__name__)
+    samples = check_samples(samples, num_samples, len(x), _name(q))
     return checked_draws(samples, theta_dim)
 
 
+def _name(q: Posterior) -> str:
+    return type(q.q if isinstance(q, OfRows) else q).__name__
+
+
 def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
-    """Return theta (N, d) and x (N, p) as finite float32 matrices that pair row by row."""
+    """Return theta (N, d) and x, flat, (N, p) as finite float32 matrices that pair row by row."""
+    theta, x = as_numbers(theta, "theta"), flat_rows(x, "x")
+    if theta.ndim != 2:
+        raise ValueError(
+            f"`theta` must be a matrix, one row a draw; got shape {tuple(theta.shape)}. For one "
+            "column use theta[:, None] or, of a series, theta.to_frame()."
+        )
     _check_resolution(theta, "theta")
     _check_resolution(x, "x")
-    theta, x = as_matrix(theta, "theta"), as_matrix(x, "x")
+    theta, x = theta.float().contiguous(), x.float().contiguous()
     if len(theta) != len(x):
         raise ValueError(
             f"`theta` and `x` must pair row by row; got {len(theta)} and {len(x)} rows. Drop the "
@@ -87,14 +217,13 @@ def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
     return theta, x
 
 
-def _check_resolution(values: Any, name: str) -> None:
-    """Refuse columns whose values float32 does not tell apart: ties hide what is wrong.
+def _check_resolution(rows: Tensor, name: str) -> None:
+    """Refuse columns (N, f) whose values float32 does not tell apart: ties hide what is wrong.
 
     Raises:
         ValueError: if a column's spread is less than a hundred steps of float32 at its place.
     """
-    rows = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
-    if rows.dtype != torch.float64 or rows.ndim != 2 or len(rows) < 2:
+    if rows.dtype != torch.float64 or len(rows) < 2:
         return
     spread, place = rows.std(dim=0), rows.abs().amax(dim=0)
     coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
@@ -107,15 +236,25 @@ def _check_resolution(values: Any, name: str) -> None:
         )
 
 
-def checked_observations(x_o: Any, x_dim: int) -> Tensor:
-    """Return one observation (p,) or several (m, p) as a finite float32 matrix (m, p)."""
-    rows = as_rows(x_o, "x_o")
-    bad = int((~torch.isfinite(rows)).sum())
-    if rows.shape[1] != x_dim or not len(rows) or bad:
+def checked_observations(x_o: Any, event: int | tuple[int, ...]) -> Tensor:
+    """Return one observation of shape ``event``, or several, as finite float32 rows (m, p)."""
+    event = (event,) if isinstance(event, int) else event
+    values = as_numbers(x_o, "x_o").float()
+    bad = int((~torch.isfinite(values)).sum())
+    one = values[None] if values.shape == event else values
+    if one.shape[1:] != event or not len(one) or bad:
+        what = f"{math.prod(event)} finite values an observation"
+        what += f", in the shape {event} that x has" if len(event) > 1 else ""
         raise ValueError(
-            f"`x_o` must hold {x_dim} finite values an observation; got shape "
-            f"{tuple(torch.as_tensor(x_o).shape)}, {bad} not finite."
+            f"`x_o` must hold {what}; got shape {tuple(values.shape)}, {bad} not finite."
         )
+    return one.reshape(len(one), math.prod(event))
+
+
+def only(rows: Tensor) -> Tensor:
+    """One row (1, p), or say that there are more."""
+    if len(rows) != 1:
+        raise ValueError(f"`x_o` must be one observation; got {len(rows)}.")
     return rows
 
 
@@ -126,7 +265,7 @@ def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
             f"`q` must draw parameters of dimension {theta_dim}, as `theta` has; its draws have "
             f"{samples.shape[-1]}."
         )
-    bad = (~torch.isfinite(samples)).any(dim=-1)
+    bad = torch.stack([(~torch.isfinite(draw)).any(dim=-1) for draw in samples])
     if bad.any():
         rows = int(bad.any(dim=0).sum())
         raise ValueError(

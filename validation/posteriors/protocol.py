@@ -1,7 +1,8 @@
 """What a posterior is to the tests: something that draws ``theta ~ q(. | x)`` for many x.
 
-One layout everywhere: ``q.sample(num_samples, x)`` maps x (n, p) to (num_samples, n, d), sample
-axis first, as sbi, zuko and torch.distributions lay samples out. :func:`as_posterior` brings
+One layout everywhere: ``q.sample(num_samples, x)`` maps x (n, *event) to (num_samples, n, d),
+sample axis first, as sbi, zuko and torch.distributions lay samples out. An observation has the
+shape that q was trained on: a vector (p,), an image, a set of trials. :func:`as_posterior` brings
 other things into that form, and refuses a shape that could be read in two ways.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,13 +31,13 @@ class Posterior(Protocol):
     """A posterior estimate under test.
 
     ``sample`` must be a function of its arguments alone: same seed, same draws. A posterior may
-    also offer ``log_prob(theta (K, n, d), x (n, p)) -> (K, n)``, up to a constant for each x,
-    and ``to_base(theta (n, d), x (n, p)) -> z (n, d)``, the inverse of a flow whose base is
-    N(0, I).
+    also offer ``log_prob(theta (K, n, d), x (n, *event)) -> (K, n)``, up to a constant for each
+    x, and ``to_base(theta (n, d), x (n, *event)) -> z (n, d)``, the inverse of a flow whose base
+    is N(0, I).
     """
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """Draw (num_samples, n, d) given x (n, p)."""
+        """Draw (num_samples, n, d) given x (n, *event)."""
         ...
 
 
@@ -48,45 +50,47 @@ class BatchedPosterior(Posterior):
     """
 
     draw: Callable[[int, Tensor], Any]
-    """(num_samples, x (b, p)) -> (num_samples, b, d)."""
+    """(num_samples, x (b, *event)) -> (num_samples, b, d)."""
     name: str
     """What the errors call it."""
     density: Callable[[Tensor, Tensor], Any] | None = None
-    """(theta (K, n, d), x (n, p)) -> log q up to a constant for each x, (K, n)."""
+    """(theta (K, n, d), x (n, *event)) -> log q up to a constant for each x, (K, n)."""
     base: Callable[[Tensor, Tensor], Any] | None = None
-    """(theta (n, d), x (n, p)) -> z (n, d), N(0, I) under q."""
+    """(theta (n, d), x (n, *event)) -> z (n, d), N(0, I) under q."""
     batch_size: int = 1_000
     """Most observations in one call of ``draw``."""
     progress: bool = False
-    """Whether to show a bar over the batches."""
+    """Whether to show a bar over the batches, with the time left."""
+    looped: Callable[[Tensor], bool] = lambda _: False
+    """Whether ``draw`` takes x like these (n, *event) one at a time, as (1, *event)."""
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """Draw (num_samples, n, d) given x (n, p).
+        """Draw (num_samples, n, d) given x (n, *event).
 
         Raises:
             ValueError: if the draws have another shape, with the shape that was expected.
         """
-        x = as_matrix(x, "x")
-        batches = list(self._batches(num_samples, len(x)))
+        x = as_observations(x, "x")
+        batches = list(self._batches(num_samples, len(x), 1 if self.looped(x) else self.batch_size))
         parts = []
+        run = _Graphless()
         with progress_bar(len(batches), f"sampling {self.name}", self.progress) as advance:
             for k, (start, stop) in enumerate(batches):
-                with isolated_rng(part_seed(seed, k)), torch.no_grad():
-                    drawn = self.draw(num_samples, x[start:stop])
+                drawn = run(partial(self.draw, num_samples, x[start:stop]), part_seed(seed, k))
                 parts.append(check_samples(drawn, num_samples, stop - start, self.name))
                 advance()
         return torch.cat(parts, dim=1)
 
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Log q(theta | x) up to a constant for each x: theta (K, n, d), x (n, p) -> (K, n).
+        """Log q(theta | x) up to a constant for each x: theta (K, n, d), x (n, *event) -> (K, n).
 
         Raises:
             NotImplementedError: if this posterior offers draws only.
         """
         if self.density is None:
             raise NotImplementedError(f"{self.name} offers draws only, no density.")
-        with isolated_rng(0), torch.no_grad():
-            values = torch.as_tensor(self.density(theta, as_matrix(x, "x")))
+        x = as_observations(x, "x")
+        values = torch.as_tensor(_Graphless()(partial(self.density, theta, x), 0))
         # A distribution over single parameters: independent ones, whose log-densities add up.
         values = values.sum(dim=-1) if values.ndim == 3 else values
         if values.shape != theta.shape[:2]:
@@ -97,7 +101,7 @@ class BatchedPosterior(Posterior):
         return values.detach().to("cpu", torch.float32)
 
     def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Map theta (n, d) to the base N(0, I) of a flow, given x (n, p).
+        """Map theta (n, d) to the base N(0, I) of a flow, given x (n, *event).
 
         Raises:
             NotImplementedError: if this posterior is not a flow with a known inverse.
@@ -106,27 +110,61 @@ class BatchedPosterior(Posterior):
             raise NotImplementedError(
                 f"{self.name} is not a flow with a known inverse; use flow=False."
             )
-        with isolated_rng(0), torch.no_grad():
-            z = torch.as_tensor(self.base(theta, as_matrix(x, "x")))
+        x = as_observations(x, "x")
+        z = torch.as_tensor(_Graphless()(partial(self.base, theta, x), 0))
         return z.detach().to("cpu", torch.float32)
 
-    def _batches(self, num_samples: int, rows: int) -> Iterator[tuple[int, int]]:
-        """Cut the rows; no batch has as many rows as samples.
+    @staticmethod
+    def _batches(num_samples: int, rows: int, most: int) -> Iterator[tuple[int, int]]:
+        """Cut the rows, so many at most; no batch has as many rows as samples.
 
         A batch of shape (K, K, d) could be laid out either way without anyone noticing.
         """
         start = 0
         while start < rows:
-            stop = min(start + self.batch_size, rows)
+            stop = min(start + most, rows)
             if stop - start == num_samples and num_samples > 1:
                 stop -= 1
             yield start, stop
             start = stop
 
 
+class _Graphless:
+    """Calls at a seed of their own, without a graph where that can be.
+
+    The graph of a flow holds every layer's output for all draws of a batch. What differentiates
+    (Langevin, HMC) cannot do without: it begins again, at the same seed, and later calls begin so.
+    """
+
+    def __init__(self) -> None:
+        self.grad = False
+
+    def __call__(self, call: Callable[[], Any], seed: int) -> Any:
+        try:
+            with isolated_rng(seed), torch.set_grad_enabled(self.grad):
+                return call()
+        except RuntimeError as error:
+            if self.grad or "require grad" not in str(error):
+                raise
+        self.grad = True
+        return self(call, seed)
+
+
 def check_samples(samples: Any, num_samples: int, rows: int, name: str) -> Tensor:
-    """Return draws as float32 (num_samples, rows, d), or say which shape was expected."""
-    values = torch.as_tensor(samples).detach().to("cpu", torch.float32)
+    """Return draws as float32 (num_samples, rows, d), or say which shape was expected.
+
+    Raises:
+        TypeError: if they are no array, with what came instead.
+        ValueError: if their shape is another.
+    """
+    try:
+        values = torch.as_tensor(samples).detach().to("cpu", torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        cure = "End it with return." if samples is None else "Return one tensor or numpy array."
+        raise TypeError(
+            f"`q` ({name}) must return an array of samples (num_samples, n, d); it returned "
+            f"{'None' if samples is None else type(samples).__name__}. {cure}"
+        ) from error
     if values.ndim == 3 and values.shape[:2] == (num_samples, rows):
         return values
     expected = f"({num_samples}, {rows}, d), that is (num_samples, n, d)"
@@ -143,17 +181,38 @@ def check_samples(samples: Any, num_samples: int, rows: int, name: str) -> Tenso
     )
 
 
+def as_observations(values: Any, argument: str) -> Tensor:
+    """Return observations (n, *event), each in its own shape, as float32 on the CPU.
+
+    Raises:
+        ValueError: if there is no axis of observations besides those of one observation.
+    """
+    rows = _as_float(values)
+    if rows.ndim < 2:
+        raise ValueError(
+            f"`{argument}` must hold one observation a row, shape (n, p) or (n, *shape); got "
+            f"{tuple(rows.shape)}. For one column use {argument}[:, None], for one row "
+            f"{argument}[None, :]."
+        )
+    return rows.contiguous()
+
+
 def as_matrix(values: Any, argument: str) -> Tensor:
-    """Return ``values`` as a float32 matrix on the CPU, one row an observation."""
-    if not isinstance(values, Tensor):
-        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
-    rows: Tensor = values.detach().to("cpu", torch.float32)
+    """Return ``values`` as a float32 matrix on the CPU, one row a draw."""
+    rows = _as_float(values)
     if rows.ndim != 2:
         raise ValueError(
             f"`{argument}` must be a matrix, one row a draw; got shape {tuple(rows.shape)}. "
             f"For one column use {argument}[:, None], for one row {argument}[None, :]."
         )
     return rows.contiguous()
+
+
+def _as_float(values: Any) -> Tensor:
+    if not isinstance(values, Tensor):
+        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
+    rows: Tensor = values.detach().to("cpu", torch.float32)
+    return rows
 
 
 def as_rows(values: Any, argument: str) -> Tensor:
@@ -166,18 +225,20 @@ def as_rows(values: Any, argument: str) -> Tensor:
 def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], None]]:
     """Give a function that advances a bar of ``total`` steps; silent unless ``show``.
 
-    A bar inside another stays silent: the terminal shows one at a time.
+    The bar counts the steps and says how long the rest will take. One inside another stays silent:
+    the terminal shows one at a time.
     """
     if not show or total < 2 or _bar_is_shown.get():
         yield lambda: None
         return
     with isolated_rng(0):  # importing rich draws from Python's global stream
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     token = _bar_is_shown.set(True)
     try:
-        with Progress(console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
             yield lambda: bar.advance(task)
     finally:

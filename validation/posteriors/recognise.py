@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .arviz_draws import is_arviz
 from .flow_bases import zuko_to_base
+from .functions import function_posterior, sampler_posterior
+from .misuse import refuse_misuse
 from .protocol import BatchedPosterior, Posterior
 from .sbi_posteriors import sbi_estimator, sbi_posterior
-from .signatures import arguments, comes_from, num_required, seeded
+from .signatures import arguments, calls, comes_from, seeded
 from .stored_samples import Layout, stored_fits, stored_posterior
 
 
@@ -37,34 +37,54 @@ def as_posterior(
     ============================================ ==================================================
     ``obj``                                      how it is sampled
     ============================================ ==================================================
-    sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``
+    sbi posterior (0.24 and newer)               ``sample_batched((K,), x)``, where that is there
+                                                 and means the same as ``sample``; MCMC draws in
+                                                 random order
+    sbi rejection or importance sampling, MCMC   ``sample((K,), x)``, one observation at a time
+    that is not vectorised, NPE-A, NPE-PFN, any
+    number of trials of NLE and NRE
+    sbi ``VIPosterior``                          trained anew at each x by ``train()`` as it stands
+                                                 (seconds an x), on a copy; an amortised one as it
+                                                 is
     sbi ensemble                                 so each component, mixed by its weights
-    sbi conditional density estimator            ``sample((K,), x)``
-    ``sample_batched((K,), x)``, as ABI's        as it is, where the fit reaches every x
+    sbi conditional density estimator            ``sample((K,), x)``; one of NLE has the same class,
+                                                 and is told by its shapes alone
     zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
-    torch module or callable of one argument     ``f(x)``, a distribution, ``.sample((K,))``
-    callable of two arguments                    ``f(num_samples, x)``, laid out by ``layout``, and
-                                                 given a ``seed`` where it takes one
-    ``sample(num_samples, x)``                   as it is
-    ``sample((K,), x=...)``                      one observation at a time
+    torch module or callable of one argument     ``f(x)``, a distribution over all x of torch,
+                                                 ``.sample((K,))``, or scipy, ``.rvs``
+    callable of two arguments                    ``f(num_samples, x)``, in the order and form that
+                                                 the names tell, else as one trial at two x shows;
+                                                 laid out by ``layout``, given a ``seed`` where it
+                                                 takes one
+    object with ``sample`` of two arguments      so its ``sample``
+    ``sample_batched((K,), x)``, as ABI's        as it is, where the fit reaches every x
+    method ``sample`` or ``sample_batched``      as the posterior that it is of
+    BayesFlow 2 workflow                         as a callable: ``lambda num_samples, x, seed:
+                                                 w.sample(num_samples=num_samples, conditions={"x":
+                                                 x.numpy()}, seed=seed)["theta"]``, and
+                                                 ``layout="observations_first"``
     tuple ``(theta, x, q_samples)``              pre-drawn; needs ``layout``, may have ``weights``
     list of ArviZ InferenceData or DataTree      pre-drawn, one fit an observation
     one ArviZ InferenceData or DataTree          pre-drawn, for its own ``observed_data`` alone
     :class:`~validation.PerObservation`          one fit an observation
     ============================================ ==================================================
 
+    An observation reaches the library in its own shape: x is (n, p), or images (n, 1, 8, 8), or
+    trials (n, 10, 2). Draws are made without a graph of gradients unless they need one.
+
     Args:
         obj: the posterior.
-        layout: how pre-drawn samples lie, or what a callable of two arguments returns:
-            ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). A callable's
+        layout: how pre-drawn samples lie, or what a sampler of two arguments returns:
+            ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). A sampler's
             default is samples first; pre-drawn samples have none, for a guess would be silent.
         weights: of pre-drawn samples, in the same layout without the last axis.
         var_names: parameters of ArviZ data, in the order of theta; all when omitted.
         batch_size: most observations in one call of the library.
-        progress: whether to show a bar while sampling.
+        progress: whether to show a bar while sampling, over the observations of what takes one at
+            a time and over the batches of all else.
 
     Raises:
-        TypeError: if ``obj`` is none of these, with what is accepted.
+        TypeError: if ``obj`` is none of these, with what to pass.
         ValueError: if ``layout`` is missing or does not fit.
 
     >>> import torch
@@ -72,6 +92,8 @@ def as_posterior(
     >>> q.sample(5, torch.zeros(2, 3)).shape
     torch.Size([5, 2, 3])
     """
+    obj = _owner(obj)
+    refuse_misuse(obj)
     wrap = next((wrap for looks, wrap in _KINDS if looks(obj)), _refused)
     if weights is not None and wrap not in (_fits, _pre_drawn):
         raise ValueError("`weights` belong to pre-drawn samples: pass (theta, x, q_samples).")
@@ -104,13 +126,6 @@ def _pre_drawn(obj: Any, asked: _Asked) -> Posterior:
     return stored_posterior(theta, x, samples, asked.layout, asked.weights)
 
 
-def _array_refused(_obj: Any, _asked: _Asked) -> Posterior:
-    raise TypeError(
-        "`q` is an array of samples, which does not say for which observations: pass "
-        "as_posterior((theta, x, q_samples), layout='samples_first')."
-    )
-
-
 def _refused(obj: Any, _asked: _Asked) -> Posterior:
     raise TypeError(
         f"`q` must be an sbi posterior or estimator, a zuko or lampe flow, a callable "
@@ -132,24 +147,33 @@ def _follows_protocol(obj: Any) -> bool:
 
 
 def _flow(flow: Any) -> BatchedPosterior:
-    """A flow of zuko."""
+    """A flow of zuko, whose own classes look at flat x alone."""
+    flat = type(flow).__module__.split(".")[0] == "zuko"
+
+    def contexts(x: Tensor) -> Tensor:
+        return x.flatten(1) if flat else x
+
     return BatchedPosterior(
-        lambda num, x: flow(x).sample((num,)),
+        lambda num, x: flow(contexts(x)).sample((num,)),
         f"zuko {type(flow).__name__}",
-        lambda theta, x: flow(x).log_prob(theta),
-        (lambda theta, x: zuko_to_base(flow, theta, x)) if hasattr(flow, "transform") else None,
+        lambda theta, x: flow(contexts(x)).log_prob(theta),
+        (lambda theta, x: zuko_to_base(flow, theta, contexts(x)))
+        if hasattr(flow, "transform")
+        else None,
     )
 
 
 def _lampe(estimator: Any, _asked: _Asked) -> BatchedPosterior:
     """A zuko flow in NPE; a method x -> distribution in FMPE."""
     flow = estimator.flow
-    return _flow(flow) if comes_from(flow, "zuko") else _function(flow, None)
+    return _flow(flow) if comes_from(flow, "zuko") else function_posterior(flow, None)
 
 
-def _sampler(obj: Any, _asked: _Asked) -> BatchedPosterior:
-    """``sample(num_samples, x)``."""
-    return BatchedPosterior(seeded(obj.sample), type(obj).__name__, getattr(obj, "log_prob", None))
+def _sampler(obj: Any, asked: _Asked) -> BatchedPosterior:
+    """A method ``sample``, and where it is the protocol's but for the seed, ``log_prob`` too."""
+    ours = arguments(obj.sample)[:2] == ["num_samples", "x"]
+    density = getattr(obj, "log_prob", None) if ours else None
+    return sampler_posterior(obj.sample, type(obj).__name__, asked.layout, density)
 
 
 def _batched(obj: Any, _asked: _Asked) -> BatchedPosterior:
@@ -162,74 +186,16 @@ def _batched(obj: Any, _asked: _Asked) -> BatchedPosterior:
     )
 
 
-def _sampler_of_one(obj: Any, _asked: _Asked) -> BatchedPosterior:
-    """``sample((K,), x=...)``: one observation at a time."""
-    sample = seeded(obj.sample)
-
-    def draw(num_samples: int, x: Tensor) -> Tensor:
-        rows = [torch.as_tensor(sample((num_samples,), x=x_o)) for x_o in x]
-        return torch.stack(rows, dim=1)
-
-    return BatchedPosterior(draw, type(obj).__name__)
-
-
-def _function(function: Callable[..., Any], layout: Layout | None) -> BatchedPosterior:
-    """Tell ``x -> distribution`` from ``(num_samples, x) -> samples`` by the required arguments."""
-    target = function.forward if isinstance(function, nn.Module) else function
-    required = num_required(target)
-    name = getattr(function, "__name__", type(function).__name__)
-    if required == 1:
-        return BatchedPosterior(
-            lambda num, x: _distribution(function, x, name).sample((num,)),
-            name,
-            lambda theta, x: _log_prob(_distribution(function, x, name), theta),
-        )
-    if required != 2:
-        raise TypeError(
-            f"`q` ({name}) must take x and return a distribution, or take (num_samples, x) and "
-            f"return samples; it requires {required} arguments."
-        )
-    draw = seeded(function, target)
-    if layout == "observations_first":
-        return BatchedPosterior(lambda num, x: _swapped(draw(num, x)), name)
-    return BatchedPosterior(draw, name)
-
-
-def _distribution(function: Callable[..., Any], x: Tensor, name: str) -> Any:
-    distribution = function(x)
-    if not hasattr(distribution, "sample"):
-        raise TypeError(
-            f"`q` ({name}) must return a distribution with .sample(shape) for x (n, p); it "
-            f"returned {type(distribution).__name__}. To return samples, take (num_samples, x)."
-        )
-    return distribution
-
-
-def _log_prob(distribution: Any, theta: Tensor) -> Tensor:
-    """Log density at theta (K, n, d), -inf outside the support, which torch refuses to look at."""
-    try:
-        inside = distribution.support.check(theta)
-    except (AttributeError, NotImplementedError):  # it declares none
-        inside = torch.ones((), dtype=torch.bool)
-    if inside.all():
-        return torch.as_tensor(distribution.log_prob(theta))
-    rows = inside if inside.ndim == theta.ndim else inside[..., None]
-    values = torch.as_tensor(distribution.log_prob(theta.where(rows, distribution.sample())))
-    return values.masked_fill(~inside.reshape(values.shape), -torch.inf)
-
-
-def _swapped(samples: Any) -> Tensor:
-    values = torch.as_tensor(samples)
-    if values.ndim != 3:
-        raise ValueError(f"`q` must return three axes (n, L, d); got {tuple(values.shape)}.")
-    return values.transpose(0, 1)
+def _owner(obj: Any) -> Any:
+    """The posterior whose method ``sample`` or ``sample_batched`` this is; else the object."""
+    named = getattr(obj, "__name__", None) in ("sample", "sample_batched")
+    return obj.__self__ if inspect.ismethod(obj) and named else obj
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, _Asked], Posterior]], ...] = (
     (lambda obj: Posterior in type(obj).__mro__, lambda obj, _: obj),  # wrapped already
     (_are_fits, _fits),
     (lambda obj: isinstance(obj, tuple | list) and len(obj) == 3, _pre_drawn),
-    (lambda obj: isinstance(obj, Tensor | np.ndarray), _array_refused),
     (_follows_protocol, lambda obj, _: obj),
     (lambda obj: comes_from(obj, "sbi") and hasattr(obj, "sample_batched"),
      lambda obj, _: sbi_posterior(obj)),
@@ -239,7 +205,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, _Asked], Posterior]], 
     (lambda obj: comes_from(obj, "zuko"), lambda obj, _: _flow(obj)),
     (lambda obj: _sample_arguments(obj)[:2] == ["num_samples", "x"], _sampler),
     (lambda obj: hasattr(obj, "sample_batched"), _batched),
-    (lambda obj: "x" in _sample_arguments(obj), _sampler_of_one),
-    (callable, lambda obj, asked: _function(obj, asked.layout)),
+    (lambda obj: hasattr(obj, "sample") and bool(calls(obj.sample)), _sampler),
+    (callable, lambda obj, asked: function_posterior(obj, asked.layout)),
 )  # fmt: skip
 """(does it look like this?, wrap it so): the first that it looks like counts."""

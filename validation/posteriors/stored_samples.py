@@ -15,7 +15,8 @@ from simulators.random import isolated_rng, torch_generator
 
 from ..seeds import part_seed
 from .arviz_draws import arviz_draws, arviz_observation, is_arviz
-from .protocol import Posterior, as_matrix, progress_bar
+from .pairs.arrays import as_numbers, flat_rows
+from .protocol import Posterior, progress_bar
 from .signatures import seeded
 
 Layout = Literal["samples_first", "observations_first"]
@@ -37,19 +38,25 @@ class StoredSamples(Posterior):
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """The first ``num_samples`` stored draws for each row of x, (num_samples, n, d).
 
+        Rows of x are taken flat, (n, p), and in their own shape.
+
         Raises:
             ValueError: if fewer draws are stored, or none for one of the observations.
         """
-        x = as_matrix(x, "x")
         if num_samples > len(self.samples):
             raise ValueError(
                 f"`q` holds {len(self.samples)} pre-drawn samples for each observation; "
                 f"{num_samples} are needed. Ask for fewer with num_samples, or store more."
             )
-        return self.samples[:num_samples, self.rows_of(x)]
+        rows = self.rows_of(x)
+        first = self.samples[:num_samples]
+        if torch.equal(rows, torch.arange(first.shape[1])):
+            return first  # all of them, without a copy
+        return first[:, rows]
 
     def rows_of(self, x: Tensor) -> Tensor:
         """Rows of the stored observations that equal the rows of x (m, p), as indices (m,)."""
+        x = flat_rows(x, "x").float()
         if torch.equal(x, self.x):
             return torch.arange(len(x))
         stored: dict[bytes, list[int]] = {}
@@ -86,7 +93,7 @@ class WeightedSamples(Posterior):
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) from the weighted particles of each row of x."""
-        rows = self.stored.rows_of(as_matrix(x, "x"))
+        rows = self.stored.rows_of(x)
         chosen = _systematic(self.weights[:, rows], num_samples, part_seed(seed, 0))
         return self.stored.samples[chosen, rows]
 
@@ -119,11 +126,14 @@ def stored_posterior(
             "`layout` must say how pre-drawn samples lie: 'samples_first' for (L, n, d), as sbi "
             f"draws them, or 'observations_first' for (n, L, d), as BayesFlow does; got {layout!r}."
         )
-    x = as_matrix(x, "x")
-    values = torch.as_tensor(samples).detach().to("cpu", torch.float32)
+    x, theta = flat_rows(x, "x").float(), as_numbers(theta, "theta")
+    given = as_numbers(samples, "q_samples").float()
+    # A frame or matrix of one parameter's samples leaves no doubt what its two axes are.
+    values = given[..., None] if given.ndim == 2 and theta.shape[1:] in ((), (1,)) else given
     if values.ndim != 3:
         raise ValueError(
-            f"pre-drawn samples must have three axes (L, n, d); got shape {tuple(values.shape)}."
+            f"pre-drawn samples must have three axes (L, n, d); got shape {tuple(given.shape)}."
+            " A table of them must be reshaped first."
         )
     swap = layout == "observations_first"
     values = values.transpose(0, 1) if swap else values
@@ -131,21 +141,20 @@ def stored_posterior(
         raise ValueError(
             f"pre-drawn samples laid out {layout!r} must hold one set for each of the {len(x)} "
             f"rows of `x`; got {values.shape[1]} sets in shape "
-            f"{tuple(torch.as_tensor(samples).shape)}. Is the other layout meant?"
+            f"{tuple(given.shape)}. Is the other layout meant?"
         )
-    stored = StoredSamples(x, values.contiguous())
-    posterior: StoredSamples | WeightedSamples = stored
-    if weights is not None:
-        weight = torch.as_tensor(weights).detach().to("cpu", torch.float32)
-        weight = check_weights(weight.T if swap else weight, tuple(values.shape[:2]))
-        posterior = WeightedSamples(stored, weight)
-    shape = tuple(torch.as_tensor(theta).shape)
+    shape = (len(theta), 1) if theta.ndim == 1 else tuple(theta.shape)
     if shape != tuple(values.shape[1:]):
         raise ValueError(
             f"`theta` must pair with the pre-drawn samples, shape {tuple(values.shape[1:])}; "
-            f"got {shape}."
+            f"got {tuple(theta.shape)}."
         )
-    return posterior
+    stored = StoredSamples(x, values.contiguous())
+    if weights is None:
+        return stored
+    weight = as_numbers(weights, "weights").float()
+    weight = check_weights(weight.T if swap else weight, tuple(values.shape[:2]))
+    return WeightedSamples(stored, weight)
 
 
 def stored_fits(fits: Sequence[Any], var_names: Sequence[str] | None) -> StoredSamples:
@@ -194,7 +203,8 @@ class PerObservation(Posterior):
     what it costs to test such a method; a fit for one x_o says nothing about another.
 
     Args:
-        fit: ``fit(x_o (p,))``, or ``fit(x_o, seed=...)``, returns what was fitted: an object with
+        fit: ``fit(x_o)``, or ``fit(x_o, seed=...)``, with x_o (p,) or in the shape of one
+            observation, returns what was fitted: an object with
             ``sample((num_samples,))``, draws (L, d), a pair of draws (L, d) and weights (L,), or
             ArviZ data (``idata.posterior[["a", "b"]]`` to choose parameters). Draws of its own
             making need noise of their own at each x: the same noise everywhere moves all ranks
@@ -206,12 +216,12 @@ class PerObservation(Posterior):
     progress: bool = False
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """Fit and draw for each row of x (n, p): (num_samples, n, d).
+        """Fit and draw for each row of x (n, ...): (num_samples, n, d).
 
         Raises:
             ValueError: if a fit returns too few draws or draws of another shape.
         """
-        x = as_matrix(x, "x")
+        x = as_numbers(x, "x").float()
         columns = []
         with progress_bar(len(x), "fitting each observation", self.progress) as advance:
             for i, x_o in enumerate(x):

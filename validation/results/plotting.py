@@ -7,9 +7,9 @@ where the classifier, or the ball, finds q wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -19,36 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .localized import Localization
-
-
-class Tested(Protocol):
-    """As much of a :class:`~validation.ValidationResult` as pictures look at."""
-
-    @property
-    def method(self) -> str:
-        """Name of the test."""
-        ...
-
-    @property
-    def statistic(self) -> float:
-        """What the test observed."""
-        ...
-
-    @property
-    def p_value(self) -> float:
-        """In (0, 1]."""
-        ...
-
-    @property
-    def null_statistics(self) -> Tensor | None:
-        """What chance would give, (m,)."""
-        ...
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """What the method saw on the way."""
-        ...
-
+    from .tested import Tested
 
 _BAND = "0.85"
 _OBSERVED = "tab:blue"

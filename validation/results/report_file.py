@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = "abi-validation"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # 2: no p-value over all, no failures in words
 _NUMBER = int | float
 _ENTRIES: Mapping[str, Any] = {
     "alpha": _NUMBER, "seed": int, "rejected": list, "results": list,
@@ -67,6 +67,9 @@ def load_report(path: str | Path) -> dict[str, Any]:
         _check(row, _OF_A_TEST, f"`path`: {path}: results[{place}]")
     _check_names(data, f"`path`: {path}")
     _check_controls(data.setdefault("controls", {}), f"`path`: {path}")
+    data.setdefault("p_value", min(row["p_value_adjusted"] for row in data["results"]))
+    data.setdefault("failures", [])
+    _check(data, {"p_value": _NUMBER, "failures": list}, f"`path`: {path}")
     if data.setdefault("of", None) is not None:
         check_of(data["of"], f"`path`: {path}: `of`")
     return data

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from simulators.arguments import FRACTION
 
+from .plain import plain
+from .printed import one_line, result_rows, title
+from .tables import html_table, text_table
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LARGEST_TENSOR = 1_000
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ValidationResult:
     """Outcome of one test of ``H0: q(theta | x) = p(theta | x)``.
 
     Under H0, ``P(p_value <= alpha) <= alpha`` for every alpha (up to the approximation named in
-    ``details["p_value_kind"]`` where there is one).
+    ``details["p_value_kind"]`` where there is one). ``print`` shows it in ten lines at most.
     """
 
     method: str
@@ -43,6 +42,26 @@ class ValidationResult:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+
+    def __repr__(self) -> str:
+        return one_line(self)
+
+    def __str__(self) -> str:
+        return f"{title(self)}\n{text_table(result_rows(self))}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return html_table(result_rows(self), caption=title(self))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a result is neither true nor false: read result.p_value, or ask result.reject(alpha)."
+        )
+
+    def __reduce__(self) -> tuple[type[ValidationResult], tuple[Any, ...]]:
+        """So that it can be copied and pickled: a read-only mapping cannot."""
+        values = (self.method, self.statistic, self.p_value, self.seed, self.null_statistics)
+        return type(self), (*values, dict(self.details))
 
     def reject(self, alpha: float = 0.05) -> bool:
         """Whether H0 is rejected at level ``alpha``, in (0, 1).
@@ -62,32 +81,13 @@ class ValidationResult:
     def to_dict(self) -> dict[str, Any]:
         """Everything that JSON can hold; callables and tensors above 1,000 values are left out."""
         null = None if self.null_statistics is None else self.null_statistics.tolist()
-        return {
-            "method": self.method,
-            "statistic": self.statistic,
-            "p_value": self.p_value,
-            "seed": self.seed,
-            "null_statistics": null,
-            "details": _plain(self.details),
-        }
-
-
-_LEFT_OUT = object()
-
-
-def _plain(value: Any) -> Any:
-    """Return ``value`` with JSON's types only, or the mark of what JSON cannot hold."""
-    if isinstance(value, Mapping):
-        items = ((str(key), _plain(item)) for key, item in value.items())
-        return {key: item for key, item in items if item is not _LEFT_OUT}
-    if isinstance(value, list | tuple):
-        return [item for item in map(_plain, value) if item is not _LEFT_OUT]
-    if isinstance(value, Tensor | np.ndarray):
-        values = torch.as_tensor(value)
-        return _plain(values.tolist()) if values.numel() <= _LARGEST_TENSOR else _LEFT_OUT
-    if isinstance(value, float | np.floating):
-        # JSON has no NaN or infinity.
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    return value if value is None or isinstance(value, bool | int | str) else _LEFT_OUT
+        return plain(
+            {
+                "method": self.method,
+                "statistic": self.statistic,
+                "p_value": self.p_value,
+                "seed": self.seed,
+                "null_statistics": null,  # of any size
+                "details": self.details,
+            }
+        )

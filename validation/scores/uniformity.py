@@ -17,13 +17,25 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
+_NUMBERS_AT_ONCE = 1 << 22
+
 
 def randomised_ranks(truth: Tensor, draws: Tensor, seed: int) -> Tensor:
     """Rank scores ``truth`` (n, ...) among ``draws`` (K, n, ...): U in (0, 1), (n, ...)."""
-    below = (draws < truth).sum(dim=0)
-    ties = (draws == truth).sum(dim=0)
+    below, ties = counts_below(truth, draws)
     xi = torch.rand(truth.shape, generator=torch_generator(seed), dtype=torch.float64)
     return (below + xi * (ties + 1)) / (len(draws) + 1)
+
+
+def counts_below(truth: Tensor, draws: Tensor) -> tuple[Tensor, Tensor]:
+    """How many of ``draws`` (K, n, ...) lie below ``truth`` (n, ...) and equal it, (n, ...)."""
+    below = torch.zeros(truth.shape, dtype=torch.long)
+    ties = torch.zeros_like(below)
+    # Summed at once, comparisons of many draws take more memory than the draws.
+    for part in draws.split(max(1, _NUMBERS_AT_ONCE // max(1, truth.numel()))):
+        below += (part < truth).sum(dim=0)
+        ties += (part == truth).sum(dim=0)
+    return below, ties
 
 
 def ks_uniform(ranks: Tensor) -> tuple[float, float]:

@@ -31,6 +31,8 @@ from .local import read_at_x_o, variance_at_x_o
 from .statistics import nearness
 
 _LEVEL = 0.95
+LOG_DENSITY = "log density"
+"""Name of the deviation of log q."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def deviations(
     if members is not None and len(members) > 1:
         rough = _disagreement(members)
     if candidates.log_q is not None:
-        labels.append("log density")
+        labels.append(LOG_DENSITY)
         rough = torch.cat([rough, torch.zeros(1, 2)])
     if candidates.distance is None:
         raise ValueError("`candidates` must be around an x_o.")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,12 +85,16 @@ def num_features(width: int) -> int:
 
 
 def among(values: Tensor) -> Tensor:
-    """Ranks of values (C, ...) among the first axis, (rank - 1/2) / C in (0, 1)."""
-    order = values.argsort(dim=0, stable=True)
-    ranks = torch.empty_like(values, dtype=torch.float32)
-    steps = (torch.arange(len(values), dtype=torch.float32) + 0.5) / len(values)
-    shape = (-1,) + (1,) * (values.ndim - 1)
-    return ranks.scatter_(0, order, steps.reshape(shape).expand_as(ranks).contiguous())
+    """Ranks of values (C, ...) among the first axis, (rank - 1/2) / C in (0, 1).
+
+    Ties take the ranks that their places give them, which are random.
+    """
+    last = values.movedim(0, -1).contiguous().numpy()
+    order = np.argsort(last, axis=-1)  # numpy's is several times as fast as torch's
+    ranks = np.empty(last.shape, dtype=np.float32)
+    steps = (np.arange(len(values), dtype=np.float32) + 0.5) / len(values)
+    np.put_along_axis(ranks, order, np.broadcast_to(steps, ranks.shape), axis=-1)
+    return torch.from_numpy(ranks).movedim(-1, 0)
 
 
 def legendre(ranks: Tensor, orders: int) -> Tensor:

@@ -173,7 +173,7 @@ class _Measure:
             return more.double()
         z, rank = self.z[:, parameters[0]], self._truth(ranks)[:, 0]
         if kind == "skew":
-            return (rank < 0.5).double()
+            return (rank > 0.9).double() - (rank < 0.1).double()
         if kind == "tails":
             return ((rank < 0.05) | (rank > 0.95)).double()
         return -z if kind in ("mean", "mean by x") else z.square().clamp_max(_LARGEST)
@@ -197,14 +197,14 @@ def _without_echoes(found: list[tuple[_About, float]]) -> list[tuple[_About, flo
     kept: list[tuple[_About, float]] = []
     for (kind, parameters, column), p_value in found:
         same = {about[0] for about, _ in kept if about[1] == parameters}
-        any_width = {about[0] for about, _ in kept} & {"whole", "shape", "width", "tails"}
+        any_width = {about[0] for about, _ in found} & {"mean", "width", "tails"}
         echo = {
             "mean": same & _ODD,
             "skew": same & _ODD,
             "width": same & _EVEN,
             "tails": same & _EVEN,
-            "whole": any_width,
-            "shape": any_width,
+            "whole": any_width or same,
+            "shape": any_width or same,
         }.get(kind, {kind} & same if column is not None else set())
         if not echo:
             kept.append(((kind, parameters, column), p_value))

@@ -42,7 +42,10 @@ _OF_A_DENSITY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The p-value over all tests, and each test's own, by name."""
+    """The p-value over all tests, and each test's own, by name.
+
+    The statistic is -log10 of what the p-value would be if C were Cauchy's, as it nearly is.
+    """
 
     p_value: float
     p_values: Mapping[str, float]
@@ -65,7 +68,8 @@ def panel(candidates: Candidates, seed: int, num_swaps: int = NUM_SWAPS) -> Pane
     weights = torch.tensor([(_WEIGHTS | known).get(name, 1.0) for name in statistics])
     p_values, p_value, together = combined(torch.stack(list(statistics.values())), weights)
     named = dict(zip(statistics, p_values.tolist(), strict=True))
-    return Panel(p_value, named, float(together[0]), together[1:])
+    size = -(0.5 - torch.arctan(together / weights.sum()) / torch.pi).log10()
+    return Panel(p_value, named, float(size[0]), size[1:])
 
 
 def combined(statistics: Tensor, weights: Tensor) -> tuple[Tensor, float, Tensor]:

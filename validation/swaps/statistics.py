@@ -51,11 +51,11 @@ def statistics_of(
         "hpd": _largest(features.density[..., None], chosen),
         "colt_identity": _largest(_in_balls(features, candidates, child_seed(seed, 4)), chosen),
     }
-    if candidates.distance is None:
-        found["c2st"] = _everywhere(features, chosen)
-    else:
-        found["lc2st"] = _at_x_o(features, candidates.distance, chosen)
-    return found | _by_scores(features, chosen, child_seed(seed, 5))
+    learned = _by_scores(features, chosen, child_seed(seed, 5))
+    if candidates.distance is not None:
+        learned["lc2st"] = _at_x_o(features, candidates.distance, chosen)
+        del learned["c2st"]  # it speaks of all x
+    return found | learned
 
 
 def _largest(ranks: Tensor, chosen: Tensor) -> Tensor:
@@ -94,13 +94,17 @@ def _in_balls(features: Seen, candidates: Candidates, seed: int) -> Tensor:
     return among(torch.stack(away, dim=1))
 
 
-def _solver(features: Tensor, weights: Tensor) -> Tensor:
-    """(S + lambda)^{-1} of features (C, N, D), with weights (N,) of the pairs that sum to N."""
-    count, pairs, width = features.shape
+def _covariance(features: Tensor, weights: Tensor) -> Tensor:
+    """S of features (C, N, D), with weights (N,) of the pairs that sum to N."""
+    width = features.shape[2]
     weighted = (features * weights[:, None].sqrt()).reshape(-1, width)
-    covariance = (weighted.T @ weighted).double() / (count * pairs)
+    return (weighted.T @ weighted).double() / len(weighted)
+
+
+def _solver(covariance: Tensor, weights: Tensor) -> Tensor:
+    """(S + lambda)^{-1}."""
     effective = float(weights.sum() ** 2 / weights.square().sum())
-    ridge = _RIDGE / effective * torch.eye(width, dtype=torch.float64)
+    ridge = _RIDGE / effective * torch.eye(len(covariance), dtype=torch.float64)
     inverse: Tensor = torch.linalg.inv(covariance + ridge)
     return inverse.float()
 
@@ -109,22 +113,13 @@ def _at_x_o(features: Seen, distance: Tensor, chosen: Tensor) -> Tensor:
     """The mean square over q's draws at x_o of the discriminant there, (1 + B,)."""
     weights = nearness(distance)
     columns = features.columns
-    solver = _solver(columns, weights)
+    solver = _solver(_covariance(columns, weights), weights)
     weighted = (columns * weights[:, None]).flatten(0, 1)
     sums = embedding_bag(places_of(chosen), weighted, mode="sum") / len(distance)
     local = slice(features.num_local)
     w = (sums @ solver)[:, local]
     here = columns[..., local].flatten(0, 1)
     return ((w @ (here.T @ here / len(here))) * w).sum(dim=1)
-
-
-def _everywhere(features: Seen, chosen: Tensor) -> Tensor:
-    """The mean square over all candidates of the discriminant, (1 + B,)."""
-    flat = features.columns.flatten(0, 1)
-    pairs = features.columns.shape[1]
-    solver = _solver(features.columns, torch.ones(pairs))
-    w = embedding_bag(places_of(chosen), flat, mode="sum") @ solver / pairs
-    return ((w @ (flat.T @ flat / len(flat))) * w).sum(dim=1)
 
 
 def nearness(distance: Tensor) -> Tensor:
@@ -141,7 +136,9 @@ def _by_scores(features: Seen, chosen: Tensor, seed: int) -> dict[str, Tensor]:
     """Tests of the scores of pairs by the discriminant of the other folds, (1 + B,) each."""
     columns = features.columns
     count, pairs, _ = columns.shape
-    solver = _solver(columns, torch.ones(pairs))
+    everyone = torch.ones(pairs)
+    covariance = _covariance(columns, everyone)
+    solver = _solver(covariance, everyone)
     flat, places = columns.flatten(0, 1), places_of(chosen)
     order = torch.randperm(pairs, generator=torch_generator(seed))
     folds = order.tensor_split(_FOLDS)
@@ -156,9 +153,10 @@ def _by_scores(features: Seen, chosen: Tensor, seed: int) -> dict[str, Tensor]:
         pool = scores[:_POOLED].flatten(0, 1).T.contiguous().sort(dim=1).values
         place = torch.searchsorted(pool, truth.T.contiguous())
         all_x.append((place.float() + 0.5) / (pool.shape[1] + 1))
-    ranks = torch.cat(all_x, dim=1)[..., None]
-    moments = legendre(ranks[..., 0], _MOMENTS).sum(dim=1)
+    moments = legendre(torch.cat(all_x, dim=1), _MOMENTS).sum(dim=1)
+    w = whole @ solver / pairs
     return {
+        "c2st": ((w @ covariance.float()) * w).sum(dim=1),
         "score_rank": torch.cat(same_x).mean(dim=0),
         "conformal_c2st": (moments.square() / pairs).sum(dim=1),
     }

@@ -66,13 +66,13 @@ def _sentence(
     in_words = {
         "mean": lambda: f"{of[0]} lies too {side} by {near:.2f} to {far:.2f} sds",
         "width": lambda: f"{of[0]} is too {_width(one)}",
-        "skew": lambda: f"{of[0]}: {one.size:.0%} of true values lie below q's median",
+        "skew": lambda: f"{of[0]}: {_leaning(one)}",
         "tails": lambda: f"{of[0]}: {one.size:.0%} of true values lie outside q's central 90%",
         "dependence": lambda: (
             f"{of[0]} and {of[1]}: q's correlation is too {other} by {near:.2f} to {far:.2f}"
         ),
     }
-    whole = f"{one.size:.0%} of true values lie where q is denser than at half of its draws"
+    whole = f"q as a whole: {one.size:.0%} of true values lie in its densest half"
     return in_words.get(one.kind, lambda: whole)()
 
 
@@ -82,6 +82,13 @@ def _width(one: Finding) -> str:
     if one.size > 1.0:
         return f"narrow by {_percent(max(0.0, 1.0 - ratios[1]), 1.0 - ratios[0])}"
     return f"wide by {_percent(max(0.0, ratios[0] - 1.0), ratios[1] - 1.0)}"
+
+
+def _leaning(one: Finding) -> str:
+    often, seldom = ("above its 90%", "below its 10%") if one.size > 0 else (
+        "below its 10%", "above its 90%"
+    )  # fmt: skip
+    return f"{abs(one.size):.0%} more true values lie {often} quantile than {seldom} one"
 
 
 def _by_x(one: Finding) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,32 @@ from torch import Tensor
 
 from simulators import load_store
 from simulators.random import child_seed
-from validation.methods.together import LOCAL
+from validation.methods.together import LOCAL, draws_of
+from validation.run import test_names
 
 from ...files.run_folder import posterior_file
 from ...posterior import ABIPosterior, load
 from ...report.validated import identity_of
 from ...rounds.judging import why_at_x_o_alone
 from .loading import load_array, load_instance
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Which tests are to be drawn for, and how often."""
+
+    names: str | Sequence[str] | None
+    num_samples: int | None
+
+    def needed(self, pairs: int, width: int) -> int:
+        """Draws of q an observation."""
+        names = test_names(self.names)
+        return max(draws_of(name, self.num_samples, pairs, width) for name in names)
+
+
+def names_of(method: Sequence[str] | None) -> str | list[str] | None:
+    """The tests of the command line as :func:`validation.validate` takes them."""
+    return "all" if method and list(method) == ["all"] else list(method or []) or None
 
 
 def tested(
@@ -26,14 +47,14 @@ def tested(
     data: Path | None,
     theta: Path | None,
     x: Path | None,
-    num_samples: int,
+    draws: Draws,
     seed: int,
 ) -> tuple[Any, Any, Any, ABIPosterior | None]:
     """q, theta, x, and the fit if q is of one: its own pairs, where no others are given."""
     q = _posterior(spec, samples, layout)
     fit = q if isinstance(q, ABIPosterior) else None
     if fit is not None and data is None and theta is None and x is None:
-        return *_own_pairs(fit, str(spec), num_samples, seed), fit
+        return *_own_pairs(fit, str(spec), draws, seed), fit
     return q, *_pairs(data or samples, theta, x), fit
 
 
@@ -43,7 +64,7 @@ def observations(
     """Where the local tests look: what the file holds, or x_o of the fit if one is asked for."""
     if path is not None:
         return _read(path, x)
-    return fit.x_o if fit is not None and set(methods or LOCAL) & set(LOCAL) else None
+    return fit.x_o if fit is not None and set(methods or ()) & set(LOCAL) else None
 
 
 def identity(fit: ABIPosterior | None) -> dict[str, Any]:
@@ -53,18 +74,14 @@ def identity(fit: ABIPosterior | None) -> dict[str, Any]:
     return {"parameter_names": fit.parameter_names, "of": identity_of(fit)}
 
 
-def _own_pairs(
-    fit: ABIPosterior, spec: str, num_samples: int, seed: int
-) -> tuple[Any, Tensor, Tensor]:
-    """q, theta and x of the check's pairs, with draws enough for the tests and their frames."""
-    from validation.scores.frames import num_frame_draws
-
+def _own_pairs(fit: ABIPosterior, spec: str, draws: Draws, seed: int) -> tuple[Any, Tensor, Tensor]:
+    """q, theta and x of the check's pairs, with draws enough for the tests."""
     if fit.answer is None:
         raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
     if fit.pairs is None:
         cure = f"draw some with abi check {shlex.quote(spec)}, or give --data"
         raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
-    num_draws = num_samples + num_frame_draws(fit.theta_dim)
+    num_draws = draws.needed(len(fit.pairs.theta), fit.theta_dim)
     return fit.check_pairs(num_draws, seed=child_seed(seed, 0))
 
 

@@ -6,7 +6,6 @@ from pprint import pformat
 from typing import Any
 
 from validation.page import Block, Code, Facts, Section, Text
-from validation.page.controls import STRONGEST, quoted
 from validation.page.words import number
 
 from ...config import ABIConfig
@@ -129,7 +128,7 @@ def validation_code(record: FitRecord) -> str:
         f"{setup}"
         f"q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, {words}))\n"
         f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}, seed=0), "
-        f'{quoted(STRONGEST)}, controls=True).save("validation.json", of={of})'
+        f'controls=True).save("validation.json", of={of})'
     )
 
 

@@ -94,6 +94,7 @@ def saved(rejects: tuple[bool, ...], methods: tuple[str, ...] = ("c2st", "sbc"))
     ]  # fmt: skip
     return {
         "format": "abi-validation", "version": 1, "alpha": 0.05, "seed": 0, "skipped": {},
+        "p_value": min(r["p_value_adjusted"] for r in rows), "failures": [],
         "rejected": [r["method"] for r in rows if r["rejected"]], "results": rows,
         "asked": {"num_pairs": 100, "theta_dim": 2}, "parameter_names": None, "versions": {},
     }  # fmt: skip

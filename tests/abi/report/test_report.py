@@ -336,7 +336,7 @@ def test_a_report_is_saved_as_page_or_data_only(report: Report, tmp_path: Path) 
     with pytest.raises(ValueError, match=r"must end in \.html .* got report\.txt"):
         report.save(tmp_path / "report.txt")
     (tmp_path / "new.json").write_text('{"format": "abi-validation", "version": 99}')
-    with pytest.raises(ValueError, match="version 99; this validation reads up to 2"):
+    with pytest.raises(ValueError, match="version 99; this validation reads up to 3"):
         load_report(tmp_path / "new.json")
 
 

@@ -101,7 +101,7 @@ def test_the_command_line_tells_its_verdict_by_exit_status(
     fine = _run("--posterior", "my_posteriors:exact", "--data", "joint.npz", "-m", "sbc", "-m",
                 "tarp", "--out", "fine.json", "--plots", "plots")  # fmt: skip
     assert fine.exit_code == 0, fine.output
-    assert "no test" in fine.output
+    assert "not rejected" in fine.output
     assert json.loads((folder / "fine.json").read_text())["rejected"] == []
     assert (folder / "plots" / "tarp.png").exists()
     bad = _run("--posterior", "my_posteriors:blind", "--data", "joint.npz", "-m", "sbc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,14 +10,13 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from ...posteriors.draws import LEAST_PAIRS, check_counts, checked_observations, checked_pairs
-from ...posteriors.protocol import as_rows
-from ...posteriors.recognise import as_posterior
+from ...posteriors.draws import LEAST_PAIRS, Given, check_counts, given
+from ...posteriors.pairs.repeats import told_of_repeats
 from ...results.result import ValidationResult
 from ...scores.classifiers import Training
 from ...seeds import part_seed
 from .base_space import FlowNull
-from .classifier import Labels, Start, fit_lc2st
+from .classifier import Labels, Start, check_settings, draws_at, fit_lc2st
 
 
 def lc2st(
@@ -31,7 +31,7 @@ def lc2st(
     Those are drawn at random and kept out of the training; the p-value is for all of them together.
 
     Other Parameters:
-        x_o: one observation (p,), or several (m, p).
+        x_o: one observation, in the shape that x has them, or several.
         num_x_o: observations held out where none is given.
         num_samples: N_v, draws from q at each x_o.
         num_nulls: N_H, retrained classifiers; this and the rest as in :func:`fit_lc2st`.
@@ -44,29 +44,36 @@ def lc2st(
 
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
-    posterior = as_posterior(q)
-    check_counts(num_samples=num_samples)  # before the networks train
-    if x_o is None:
-        (theta, x), x_o = held_out(theta, x, num_x_o, seed)
-    else:
-        x_o = checked_observations(x_o, as_rows(x, "x").shape[1])
-    fitted = fit_lc2st(
-        posterior, theta, x, num_nulls=num_nulls, flow=flow, flow_null=flow_null, labels=labels,
-        start=start, num_folds=num_folds, num_ensemble=num_ensemble, training=training, seed=seed,
-    )  # fmt: skip
-    return fitted.test(x_o, num_samples=num_samples)
+    check_counts(num_samples=num_samples)
+    check_settings(labels, start, num_nulls, num_folds, num_ensemble)
+    pairs, rows = training_pairs(q, theta, x, x_o, num_x_o, seed)
+    # Before the networks train: a posterior of stored samples may have none at x_o.
+    theta_o = None if flow else draws_at(pairs, rows, num_samples, seed)
+    with told_of_repeats():
+        fitted = fit_lc2st(
+            pairs.q, pairs.theta, pairs.x, num_nulls=num_nulls, flow=flow, flow_null=flow_null,
+            labels=labels, start=start, num_folds=num_folds, num_ensemble=num_ensemble,
+            training=training, seed=seed,
+        )  # fmt: skip
+    return fitted.test_rows(rows, num_samples, theta_o)
 
 
-def held_out(
-    theta: Tensor, x: Tensor, num_x_o: int, seed: int
-) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Pairs to train on, and ``num_x_o`` observations (m, p) kept out of them."""
-    theta, x = checked_pairs(theta, x, LEAST_PAIRS)
+def training_pairs(
+    q: Any, theta: Any, x: Any, x_o: Any, num_x_o: int, seed: int
+) -> tuple[Given, Tensor]:
+    """Pairs to train on, and the observations to test at (m, p).
+
+    Where no x_o is given, ``num_x_o`` of the pairs' own are kept out of the training.
+    """
+    pairs = given(q, theta, x, 2 if x_o is not None else LEAST_PAIRS)
+    if x_o is not None:
+        return pairs, pairs.observations(x_o)
     check_counts(num_x_o=num_x_o)
-    if len(x) - num_x_o < LEAST_PAIRS:
+    count = len(pairs.x)
+    if count - num_x_o < LEAST_PAIRS:
         raise ValueError(
-            f"`num_x_o` must leave at least {LEAST_PAIRS} of the {len(x)} pairs; got {num_x_o}."
+            f"`num_x_o` must leave at least {LEAST_PAIRS} of the {count} pairs; got {num_x_o}."
         )
-    order = torch.randperm(len(x), generator=torch_generator(part_seed(seed, 4)))
+    order = torch.randperm(count, generator=torch_generator(part_seed(seed, 4)))
     kept, held = order[num_x_o:].sort().values, order[:num_x_o].sort().values
-    return (theta[kept], x[kept]), x[held]
+    return replace(pairs, theta=pairs.theta[kept], x=pairs.x[kept]), pairs.x[held]

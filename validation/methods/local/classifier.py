@@ -25,7 +25,7 @@ All null networks and the observed one are trained together, see :mod:`.classifi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -34,22 +34,21 @@ from torch import Tensor
 from simulators.arguments import choice
 from simulators.random import torch_generator
 
-from ...posteriors.draws import (
-    LEAST_PAIRS,
-    check_counts,
-    checked_draws,
-    checked_observations,
-    checked_pairs,
-    drawn,
-    joint_draws,
-)
-from ...posteriors.recognise import as_posterior
+from ...posteriors.draws import LEAST_PAIRS, Given, check_counts, checked_draws, drawn, given
+from ...posteriors.pairs.arrays import as_numbers
 from ...results.local_result import local_result
 from ...results.result import ValidationResult
 from ...scores.classifiers import Classifiers, Training, fit_classifiers
 from ...seeds import part_seed
 from ..two_sample import swapped_labels
-from .base_space import FlowNull, fit_base_networks, fit_flow_null, paper_training, training_folds
+from .base_space import (
+    FlowNull,
+    fit_base_networks,
+    fit_flow_null,
+    paper_training,
+    training_folds,
+    training_rows,
+)
 
 Labels = Literal["pairs", "pooled"]
 Start = Literal["shared", "own"]
@@ -59,11 +58,9 @@ Start = Literal["shared", "own"]
 class LC2ST:
     """A trained L-C2ST: :meth:`test` answers for any observation without training again."""
 
-    q: Any
+    pairs: Given
     folds: tuple[Classifiers, ...]
     """Observed networks and, unless ``null`` holds them, null networks, one batch a fold."""
-    theta_dim: int
-    x_dim: int
     num_ensemble: int
     seed: int
     null: FlowNull | None = None
@@ -77,7 +74,7 @@ class LC2ST:
         statistic (max-T, Westfall & Young 1993), which keeps the level over all of them.
 
         Args:
-            x_o: one observation (p,), or several (m, p).
+            x_o: one observation, in the shape that x has them, or several.
             num_samples: N_v, draws from q at each.
             theta_o: draws from q at x_o made before, (N_v, d) or (N_v, m, d).
 
@@ -88,31 +85,39 @@ class LC2ST:
             ``pp``), and x_o.
 
         Raises:
-            ValueError: if x_o or ``theta_o`` has another shape, or it or q's draws are not finite.
+            ValueError: if x_o or ``theta_o`` has another shape, or it or q's draws are not finite,
+                or x_o is far outside of all x.
         """
         check_counts(num_samples=num_samples)
-        rows = checked_observations(x_o, self.x_dim)
+        return self.test_rows(self.pairs.observations(x_o), num_samples, theta_o)
+
+    def test_rows(
+        self, rows: Tensor, num_samples: int, theta_o: Tensor | None = None
+    ) -> ValidationResult:
+        """:meth:`test` at checked observations, flat rows (m, p)."""
         draws = self._draws(rows, num_samples, theta_o)
         columns = [self._probabilities(draws[:, i], rows[i]) for i in range(len(rows))]
         name = "lc2st" if self.null is None else "lc2st_nf"
-        return local_result(name, columns, draws, rows, self.seed)
+        found = local_result(name, columns, draws, rows, self.seed)
+        return replace(found, details={**found.details, "num_train": len(self.pairs.x)})
 
     def _draws(self, x_o: Tensor, num_samples: int, theta_o: Tensor | None) -> Tensor:
         """Draws at which the classifiers are read, (N_v, m, d)."""
+        width = self.pairs.theta.shape[1]
         if self.null is not None:
-            shape = (num_samples, 1, self.theta_dim)
+            shape = (num_samples, 1, width)
             generator = torch_generator(part_seed(self.seed, 10))
             return torch.randn(shape, generator=generator).expand(-1, len(x_o), -1)
         if theta_o is None:
-            return drawn(self.q, num_samples, x_o, self.theta_dim, part_seed(self.seed, 10))
-        theta_o = torch.as_tensor(theta_o).float()
-        given = theta_o[:, None] if theta_o.ndim == 2 else theta_o
-        if given.ndim != 3 or given.shape[1] != len(x_o) or not len(given):
+            return draws_at(self.pairs, x_o, num_samples, self.seed)
+        theta_o = as_numbers(theta_o, "theta_o").float()
+        there = theta_o[:, None] if theta_o.ndim == 2 else theta_o
+        if there.ndim != 3 or there.shape[1] != len(x_o) or not len(there):
             raise ValueError(
                 f"`theta_o` must hold draws at each of the {len(x_o)} observations, shape "
-                f"(num_samples, {len(x_o)}, {self.theta_dim}); got {tuple(theta_o.shape)}."
+                f"(num_samples, {len(x_o)}, {width}); got {tuple(theta_o.shape)}."
             )
-        return checked_draws(given.float(), self.theta_dim)
+        return checked_draws(there, width)
 
     def _probabilities(self, theta: Tensor, x_o: Tensor) -> Tensor:
         """Probability of class 1, (folds, 1 + num_nulls, N_v), the observed networks first."""
@@ -124,6 +129,20 @@ class LC2ST:
                 values = torch.cat([values, self.null.folds[k].probabilities(features)])
             folds.append(values.unflatten(0, (-1, self.num_ensemble)).mean(dim=1))
         return torch.stack(folds)
+
+
+def check_settings(
+    labels: str, start: str, num_nulls: int, num_folds: int, num_ensemble: int
+) -> None:
+    """Refuse settings of :func:`fit_lc2st`, before q is drawn from."""
+    check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
+    choice("pairs", "pooled")(labels, "labels")
+    choice("shared", "own")(start, "start")
+
+
+def draws_at(pairs: Given, x_o: Tensor, num_samples: int, seed: int) -> Tensor:
+    """Draws of q at x_o (m, p) that L-C2ST reads its classifiers at, (N_v, m, d)."""
+    return drawn(pairs.q, num_samples, x_o, pairs.theta.shape[1], part_seed(seed, 10))
 
 
 def fit_lc2st(
@@ -143,6 +162,8 @@ def fit_lc2st(
 ) -> LC2ST:
     """Train the classifiers of L-C2ST; the result tests any number of observations.
 
+    Of more than 5,000 pairs so many, at random, are trained on.
+
     Other Parameters:
         num_nulls: N_H, retrained classifiers.
         flow: whether to test in the flow's base space (L-C2ST-NF); q must then have a known
@@ -155,8 +176,8 @@ def fit_lc2st(
             ``"own"``, as in the paper.
         num_folds: the statistic is the mean over classifiers trained on so many folds.
         num_ensemble: networks whose probabilities are averaged into one classifier.
-        training: of the networks; two layers of 10 d units, Adam, early stopping on the accuracy,
-            patience 50 when omitted, as in the paper.
+        training: of the networks; two layers of 10 d units (at most 200), Adam, early stopping on
+            the accuracy, patience 50 when omitted, as in the paper.
         seed: of draws, labels and training; with ``flow_null`` its own seed counts, since observed
             and null networks must be trained alike.
 
@@ -169,18 +190,18 @@ def fit_lc2st(
 
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
-    check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
-    posterior = as_posterior(q)
+    check_settings(labels, start, num_nulls, num_folds, num_ensemble)
+    pairs = given(q, theta, x, LEAST_PAIRS)
+    rows = training_rows(len(pairs.x))
+    pairs = replace(pairs, theta=pairs.theta[rows], x=pairs.x[rows])
     if flow:
-        theta, x = checked_pairs(theta, x, LEAST_PAIRS)
+        z = _base_draws(pairs)  # before the null trains: q may be no flow
         null = flow_null or fit_flow_null(
-            x, theta.shape[1], num_nulls=num_nulls, num_folds=num_folds,
+            pairs.x, pairs.theta.shape[1], num_nulls=num_nulls, num_folds=num_folds,
             num_ensemble=num_ensemble, training=training, seed=seed,
         )  # fmt: skip
-        return _fit_flow(posterior, theta, x, null)
-    choice("pairs", "pooled")(labels, "labels")
-    choice("shared", "own")(start, "start")
-    draws = joint_draws(posterior, theta, x, 1, part_seed(seed, 0), LEAST_PAIRS)
+        return _fit_flow(pairs, z, null)
+    draws = pairs.draws(1, part_seed(seed, 0))
     theta, x = draws.theta, draws.x
     training = training or paper_training(theta.shape[1])
     features = torch.cat([torch.cat([t, x], dim=1) for t in (draws.samples[0], theta)])
@@ -201,27 +222,32 @@ def fit_lc2st(
                 seed=part_seed(seed, 2, k),
             )
         )
-    return LC2ST(posterior, tuple(folds), theta.shape[1], x.shape[1], num_ensemble, seed)
+    return LC2ST(pairs, tuple(folds), num_ensemble, seed)
 
 
-def _fit_flow(posterior: Any, theta: Tensor, x: Tensor, null: FlowNull) -> LC2ST:
+def _base_draws(pairs: Given) -> Tensor:
+    """The pairs' theta in the base of the flow, (N, d)."""
+    if not hasattr(pairs.q, "to_base"):
+        raise ValueError("`flow` needs a posterior with to_base(theta, x), such as a zuko flow.")
+    z: Tensor = pairs.q.to_base(pairs.theta, pairs.x)
+    return checked_draws(z[None], pairs.theta.shape[1])[0]
+
+
+def _fit_flow(pairs: Given, z: Tensor, null: FlowNull) -> LC2ST:
     """Train the observed networks just as the null's were: same start, same minibatches."""
-    if not torch.equal(null.x, x) or null.theta_dim != theta.shape[1]:
+    x, width = pairs.x, pairs.theta.shape[1]
+    if not torch.equal(null.x, x) or null.theta_dim != width:
         raise ValueError(
             f"`flow_null` must have been trained on the same observations; it has shape "
             f"{tuple(null.x.shape)} and theta of dimension {null.theta_dim}, now "
-            f"{tuple(x.shape)} and {theta.shape[1]}. Train it with fit_flow_null(x, theta_dim)."
+            f"{tuple(x.shape)} and {width}. Train it with fit_flow_null(x, theta_dim)."
         )
-    if not hasattr(posterior, "to_base"):
-        raise ValueError("`flow` needs a posterior with to_base(theta, x), such as a zuko flow.")
-    z = checked_draws(posterior.to_base(theta, x)[None], theta.shape[1])[0]
     noise = torch.randn(z.shape, generator=torch_generator(part_seed(null.seed, 5)))
     folds = [
         fit_base_networks(torch.cat([noise[rows], z[rows]])[None], null, rows, k)
         for k, rows in enumerate(training_folds(len(x), len(null.folds), null.seed))
     ]
-    dims = theta.shape[1], x.shape[1]
-    return LC2ST(posterior, tuple(folds), *dims, null.num_ensemble, null.seed, null)
+    return LC2ST(pairs, tuple(folds), null.num_ensemble, null.seed, null)
 
 
 def _pooled(labels: Tensor, seed: int) -> Tensor:

@@ -11,6 +11,7 @@ and the null replaces the ranks by independent uniforms and trains again, all ne
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,15 +19,14 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from ...posteriors.draws import check_counts, checked_observations
-from ...posteriors.protocol import as_matrix
-from ...posteriors.recognise import as_posterior
+from ...posteriors.draws import check_counts
 from ...results.local_result import max_t_result
 from ...results.result import ValidationResult
 from ...scores.classifiers import Training, fit_classifiers
 from ...seeds import part_seed
 from ..density_ranks import hpd_ranks
-from .call import held_out
+from .base_space import training_rows
+from .call import training_pairs
 
 _LEVELS = 11
 
@@ -45,12 +45,14 @@ def local_hpd(
 ) -> ValidationResult:
     """Test the coverage of q's highest-density regions at x_o.
 
+    Of more than 5,000 pairs so many, at random, are trained on.
+
     Differs from Zhao et al. (2021): one network with an output for each level, where they train
     one regression a level; that is what makes it fast enough to have a null distribution.
 
     Other Parameters:
-        x_o: one observation (p,), or several (m, p), corrected by max-T; omitted: ``num_x_o`` of
-            the pairs' own, kept out of the training.
+        x_o: one observation, in the shape that x has them, or several, corrected by max-T;
+            omitted: ``num_x_o`` of the pairs' own, kept out of the training.
         num_x_o: observations held out where none is given.
         num_samples: K, draws of q an observation.
         num_nulls: networks trained on uniform ranks.
@@ -70,21 +72,19 @@ def local_hpd(
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     check_counts(num_nulls=num_nulls)
-    posterior = as_posterior(q)
-    if x_o is None:
-        (theta, x), rows = held_out(theta, x, num_x_o, seed)
-    else:
-        rows = checked_observations(x_o, as_matrix(x, "x").shape[1])
-    ranks, density = hpd_ranks(posterior, theta, x, num_samples, seed)
-    x = as_matrix(x, "x")
+    pairs, rows = training_pairs(q, theta, x, x_o, num_x_o, seed)
+    known = training_rows(len(pairs.x))
+    pairs = replace(pairs, theta=pairs.theta[known], x=pairs.x[known])
+    ranks, density = hpd_ranks(pairs, num_samples, seed)
     levels = torch.linspace(0, 1, _LEVELS + 2, dtype=torch.float64)[1:-1]
     generator = torch_generator(part_seed(seed, 2))
     uniform = torch.rand(num_nulls, len(ranks), generator=generator, dtype=torch.float64)
     labels = torch.cat([ranks[None], uniform])[..., None] <= levels
     networks = fit_classifiers(
-        x, labels, training=training or Training((32, 32)), seed=part_seed(seed, 3)
+        pairs.x, labels, training=training or Training((32, 32)), seed=part_seed(seed, 3)
     )
     coverage = networks.probabilities(rows).double()
     values = (coverage - levels).square().mean(dim=2)
     details = {"x_o": rows, "levels": levels, "coverage": coverage[0], "density": density}
+    details["num_train"] = len(known)
     return max_t_result("local_hpd", values, seed, details)
