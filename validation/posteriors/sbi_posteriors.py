@@ -150,7 +150,13 @@ def _draws_at_one(posterior: Any, num_samples: int, x: Tensor) -> Tensor:
 
 def _trained_at(posterior: Any, x: Tensor) -> Any:
     """A variational posterior as its user would train it at this x; theirs stays as it is."""
-    fitted = copy.deepcopy(posterior)
+    try:
+        fitted = copy.deepcopy(posterior)
+    except RecursionError as error:  # sbi 0.24 to 0.26, under newer releases of torch
+        raise NotImplementedError(
+            "`q`: this release of sbi cannot copy its VIPosterior, to train it at each x; install "
+            "sbi 0.27, or pass PerObservation(lambda x_o: q.set_default_x(x_o).train())."
+        ) from error
     with torch.enable_grad(), _without_notes(), contextlib.redirect_stdout(io.StringIO()):
         fitted.set_default_x(x).train(show_progress_bar=False)  # it prints how good it is
     return fitted

@@ -215,7 +215,9 @@ def test_few_stored_draws_are_all_used() -> None:
     report = validation.validate(q, theta, x, ["sbc"])
     assert report.results[0].details["num_samples"] == 40
     assert report.results[0].p_value == validation.sbc(q, theta, x, num_samples=40).p_value
-    assert "colt" in validation.validate(q, theta, x, alpha=0.05).skipped
+    assert validation.validate(q, theta, x).results[0].details["num_samples"] == 40
+    with pytest.raises(ValueError, match="holds 40 pre-drawn"):
+        validation.validate(q, theta, x, ["colt"])
 
 
 @pytest.mark.parametrize(
