@@ -142,6 +142,12 @@ class ABIConfig:
         for training in (self.network_training, self.generator_training, self.potnet.training):
             device_here(training.device)
 
+    def __repr__(self) -> str:
+        """The constants that are not the default ones."""
+        usual = vars(type(self)())
+        changed = [(name, value) for name, value in vars(self).items() if value != usual[name]]
+        return f"ABIConfig({', '.join(f'{name}={value!r}' for name, value in changed)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that fit in JSON."""
         return asdict(self)

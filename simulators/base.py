@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from .random import as_count, as_seed, child_seed, fresh_seed, isolated_rng, stream_seed
+from .summary import summary
 
 
 @runtime_checkable
@@ -98,6 +99,8 @@ class Simulations:
     """The rows that are missing, in submission order."""
     seed: int
     """The seed that was used (a fresh one is recorded when none was given)."""
+
+    __repr__ = summary
 
     @property
     def num_submitted(self) -> int:

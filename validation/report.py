@@ -11,7 +11,7 @@ from torch import Tensor
 
 from simulators.files.versions import installed_versions
 
-from .posteriors.shared_draws import CONTROLS
+from .controls import CONTROLS
 from .results.evidence import evidence_of
 from .results.notes import note_of
 from .results.report_file import FORMAT, FORMAT_VERSION, check_of, write_report

@@ -11,7 +11,8 @@ from simulators.arguments import FRACTION
 
 from .methods.registry import METHODS
 from .methods.together import LOCAL, NUM_SAMPLES, Together, together
-from .posteriors.draws import check_counts, checked_observations, checked_pairs
+from .posteriors.draws import check_counts, given, only
+from .posteriors.pairs.repeats import told_of_repeats
 from .posteriors.protocol import progress_bar
 from .report import Report
 from .results.result import ValidationResult
@@ -70,12 +71,12 @@ def validate(
             f"`x_o` is for the local tests, {' and '.join(LOCAL)}; name one, or take "
             "validate_at(q, theta, x, x_o)."
         )
-    given = theta, x
-    theta, x = checked_pairs(theta, x, 2)
-    here = None if x_o is None else checked_observations(x_o, x.shape[1])
     _check(alpha, num_samples)
-    tests = together(q, theta, x, here, num_samples, seed, names)
-    return _run(tests, names, methods == "all", alpha, controls, progress, given)
+    pairs = given(q, theta, x)
+    here = None if x_o is None else pairs.observations(x_o)
+    tests = together(pairs, here, num_samples, seed, names)
+    names_of_both = _column_names(theta), _column_names(x)
+    return _run(tests, names, methods == "all", alpha, controls, progress, names_of_both)
 
 
 def validate_at(
@@ -118,14 +119,12 @@ def validate_at(
     names = test_names(AT_X_O if methods is None else methods)
     if not set(names) <= set(AT_X_O):
         raise ValueError(f"`methods` must be out of {', '.join(AT_X_O)} at an x_o; got {names}.")
-    given = theta, x
-    theta, x = checked_pairs(theta, x, 2)
-    here = checked_observations(x_o, x.shape[1])
-    if len(here) > 1:
-        raise ValueError(f"`x_o` must be one observation; got {len(here)}: call once for each.")
     _check(alpha, num_samples)
-    tests = together(q, theta, x, here, num_samples, seed, names, at_x_o=True)
-    return _run(tests, names, False, alpha, controls, progress, given)
+    pairs = given(q, theta, x)
+    here = only(pairs.observations(x_o))
+    tests = together(pairs, here, num_samples, seed, names, at_x_o=True)
+    names_of_both = _column_names(theta), _column_names(x)
+    return _run(tests, names, False, alpha, controls, progress, names_of_both)
 
 
 def _check(alpha: float, num_samples: int | None) -> None:
@@ -156,12 +155,13 @@ def _run(
     alpha: float,
     controls: bool,
     progress: bool,
-    given: tuple[Any, Any],
+    names_of_both: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
 ) -> Report:
     """The tests one after another; one that cannot run is left out or raises."""
     results: list[ValidationResult] = []
     skipped: dict[str, str] = {}
-    with progress_bar((1 + 2 * controls) * len(names), "testing", progress) as advance:
+    steps = (1 + 2 * controls) * len(names)
+    with told_of_repeats(), progress_bar(steps, "testing", progress) as advance:
         for name in names:
             try:
                 results.append(tests.test(name))
@@ -190,7 +190,7 @@ def _run(
         x[0] if x_o is None else x_o[0],
         asked,
         wrong,
-        *map(_column_names, given),
+        *names_of_both,
     )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from simulators.arguments import sample_shape as as_size
 from simulators.random import child_seed, torch_generator
+from simulators.summary import summary
 
 from ..posterior import DRAWS_KEY
 from ..training.torch_settings import usual_torch
@@ -43,6 +44,8 @@ class BaselinePosterior:
     cpu_seconds: float
     seed: int
     details: dict[str, Any] = field(default_factory=dict)
+
+    __repr__ = summary
 
     @property
     def theta_dim(self) -> int:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from simulators.arguments import count, layers, settle
 from simulators.random import isolated_rng, torch_generator
+from simulators.summary import summary
 
 from ..encoders.fitted import FittedEncoders
 from ..training.torch_settings import unvalidated
@@ -72,6 +73,8 @@ class FlowModel:
     settings: FlowSettings
     held: tuple[HeldOut, ...] = ()
     encoders: FittedEncoders | None = None
+
+    __repr__ = summary
 
     @cached_property
     def compiled(self) -> list[CompiledFlow]:

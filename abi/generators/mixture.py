@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
 from simulators.random import child_seed, isolated_rng
+from simulators.summary import summary
 
 from ..training.torch_settings import unvalidated
 from .base import GeneratorState, units
@@ -33,6 +34,8 @@ class MixtureModel:
     means: Tensor
     factors: Tensor
     support: Support
+
+    __repr__ = summary
 
     @unvalidated()
     def sample(self, num_samples: int, seed: int) -> Tensor:

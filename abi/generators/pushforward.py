@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators.random import isolated_rng, torch_generator
+from simulators.summary import summary
 
 from ..training.relu import relu_network
 from .base import GeneratorState, units
@@ -100,6 +101,8 @@ class PushForwardModel:
     center: Tensor
     scale: Tensor
     hidden: tuple[int, ...]
+
+    __repr__ = summary
 
     @torch.no_grad()
     def sample(self, num_samples: int, seed: int) -> Tensor:

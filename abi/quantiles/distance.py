@@ -23,6 +23,7 @@ from torch import Tensor
 
 from simulators.arguments import SHARE, at_least
 from simulators.random import as_count, torch_generator
+from simulators.summary import summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,8 @@ class QuantileTable:
     values: Tensor
     directions: Tensor
     levels: Tensor
+
+    __repr__ = summary
 
     @classmethod
     def from_samples(cls, samples: Tensor, directions: Tensor, levels: Tensor) -> QuantileTable:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
+from simulators.summary import summary
 
 from ..config import ABIConfig
 from ..encoders.choice import (
@@ -48,6 +49,8 @@ class LearnedKernel:
     order: float
     mixing: float
     rivals: tuple[str, ...] = ()
+
+    __repr__ = summary
 
     def table(self, x: Tensor) -> QuantileTable:
         """Quantiles of theta given each row of x (n, p), in the network's units."""

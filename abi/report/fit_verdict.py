@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from validation.controls import CONTROLS
 from validation.page import Code, Tone, Verdict
 from validation.page.words import listing, number, plural
-from validation.posteriors.shared_draws import CONTROLS
 from validation.swaps.words import TESTS, p_text
 
 from ..files.run_folder import POSTERIOR

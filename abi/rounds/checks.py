@@ -27,6 +27,7 @@ from torch import Tensor
 
 from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
+from simulators.summary import summary
 from validation.swaps.candidates import Candidates
 
 from ..generators.base import GenerativeModel
@@ -75,6 +76,8 @@ class CheckPairs:
     regions: tuple[Region, ...]
     num_calls: int
     failures: int
+
+    __repr__ = summary
 
     def joined(self, other: CheckPairs) -> CheckPairs:
         """These and others from the same regions."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from simulators.random import child_seed
 from simulators.running.engines import Engine
+from simulators.summary import summary
 
 from ..config import ABIConfig
 from ..encoders.choice import OWN_ENCODER
@@ -101,6 +102,8 @@ class Answer:
     reach: Reach
     names: tuple[str, ...]
     records: tuple[RoundRecord, ...]
+
+    __repr__ = summary
 
 
 _NOT_CONDITIONAL = (

@@ -15,6 +15,7 @@ from simulators.arguments import count, number, settle
 from simulators.base import as_observation, as_sampler, check_names
 from simulators.custom import CustomTask, as_seeded
 from simulators.random import as_count, isolated_rng
+from simulators.summary import summary
 
 from ..config import WITHOUT_DENSITY, ABIConfig
 from ..encoders.layout import Layout
@@ -45,6 +46,8 @@ class Problem:
     parameter_names: tuple[str, ...]
     layout: Layout
     encoder: nn.Module | None
+
+    __repr__ = summary
 
     @property
     def theta_dim(self) -> int:

@@ -21,6 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.summary import summary
+
 from ..config import ABIConfig
 from ..encoders.choice import build_encoder, features_of
 from ..generators.conditional import ConditionalFlows
@@ -47,6 +49,8 @@ class Reach:
 
     regions: tuple[Region, ...]
     simulated: Tensor
+
+    __repr__ = summary
 
     @classmethod
     def of(cls, state: RoundState, config: ABIConfig) -> Reach | None:

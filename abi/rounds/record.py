@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from simulators.summary import summary
+
 from ..generators.base import GenerativeModel
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
@@ -53,6 +55,8 @@ class RoundRecord:
     x_o_p_value: float | None = None
     before: Check | None = None
     moved: Distance | None = None
+
+    __repr__ = summary
 
     @property
     def losses(self) -> dict[str, float]:

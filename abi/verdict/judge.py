@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
-from validation.posteriors.shared_draws import WIDER
+from validation.controls import WIDER
 from validation.swaps.candidates import Candidates
 from validation.swaps.deviations import Deviation, deviations, expected_c2st
 from validation.swaps.panel import panel

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from validation.posteriors.shared_draws import CONTROLS
+from simulators.summary import summary
+from validation.controls import CONTROLS
 from validation.swaps.deviations import LOG_DENSITY, Deviation
 from validation.swaps.words import TESTS, p_text
 
@@ -40,6 +41,8 @@ class Check:
     deviations: tuple[Deviation, ...] = ()
     controls: Mapping[str, float] = field(default_factory=dict)
     expected_c2st: float | None = None
+
+    __repr__ = summary
 
     @property
     def parameters(self) -> tuple[Deviation, ...]:
@@ -121,6 +124,8 @@ class Verdict:
     moved: Distance | None = None
     marginals: Distance | None = None
     seed: int = 0
+
+    __repr__ = summary
 
     @property
     def p_value(self) -> float | None:

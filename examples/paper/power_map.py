@@ -9,12 +9,12 @@ as soon as it is complete; those of the map that is there stay where their setti
 
     python examples/paper/power_map.py [folder of cells] [test ...]
 
-Cost: 539 CPU seconds measured for the twelve single tests, at the settings below (20 repetitions, 10 for
-the four dearest; CoLT with smaller networks and 100 draws in place of 500). It is interrupted and
-taken up again at will: finished cells lie in the folder. A rate of 16 in 20 has a 95% interval of
-0.56 to 0.94, so a cell may be off by a step of its grid. 100 repetitions of 1,000 pairs with the
-networks' defaults cost an estimated 60 hours; REPETITIONS, PAIRS and TESTS are all there is to
-change.
+Cost: 539 CPU seconds measured for the twelve single tests, at the settings below (20 repetitions,
+10 for the four dearest; CoLT with smaller networks and 100 draws in place of 500). It is
+interrupted and taken up again at will: finished cells lie in the folder. A rate of 16 in 20 has a
+95% interval of 0.56 to 0.94, so a cell may be off by a step of its grid. 100 repetitions of 1,000
+pairs with the networks' defaults cost an estimated 60 hours; REPETITIONS, PAIRS and TESTS are all
+there is to change.
 
 `seconds` is CPU time of one call, the mean over a block of repetitions in the fastest block of the
 cell: other work on the machine only ever adds to it.

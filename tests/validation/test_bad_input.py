@@ -19,6 +19,7 @@ TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=4, batch_size=50)
 BALLS = ColtTraining(hidden=(8,), epochs=3, draws_per_epoch=5)
 SETTINGS: dict[str, dict[str, Any]] = {
+    "panel": {"num_samples": 10, "num_swaps": 99},
     "sbc": {"num_samples": 10},
     "tarp": {"num_samples": 10},
     "hpd": {"num_samples": 10},

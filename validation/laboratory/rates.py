@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulators.arguments import FRACTION
+from simulators.summary import summary
 
+from ..results.tables import html_table, text_table
 from .cells import PowerCell
 
 if TYPE_CHECKING:
@@ -46,6 +48,15 @@ class PowerStudy:
     failure: str
     cells: tuple[PowerCell, ...]
     """In the order of methods, strengths, seeds, whatever the order of the work."""
+
+    __repr__ = summary
+
+    def __str__(self) -> str:
+        return f"{self._title()}\n{text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return html_table(*self._table(), self._title())
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -140,6 +151,19 @@ class PowerStudy:
         """
         self._refuse_empty()
         return plot_power(self, ax, alpha, order)
+
+    def _title(self) -> str:
+        sizes = f", {self.cells[0].num_pairs:,} pairs" if self.cells else ""
+        return f"power at level .05 against {self.failure}{sizes}"
+
+    def _table(self) -> tuple[list[list[str]], list[str]]:
+        """Tests by strengths: the rate of rejections, and over how many repetitions."""
+        rows = []
+        for method in self.methods:
+            rates = [self.rate(method, strength) for strength in self.strengths]
+            cells = ["" if one.rate is None else f"{one.rate:.2f}" for one in rates]
+            rows.append([method, *cells, str(min(one.repetitions for one in rates))])
+        return rows, ["test", *(f"{strength:g}" for strength in self.strengths), "repetitions"]
 
     def _refuse_empty(self) -> None:
         if not self.cells:

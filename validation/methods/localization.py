@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from simulators.arguments import choice
+from simulators.summary import summary
 
 from ..posteriors.draws import (
     LEAST_PAIRS,
@@ -62,6 +63,8 @@ class Localizer:
     q_mass: float
     p_mass: float
     seed: int
+
+    __repr__ = summary
 
     def __call__(self, x: Tensor) -> Localization:
         """Point and radius at one observation x, in the shape that the pairs have them."""

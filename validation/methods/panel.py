@@ -10,6 +10,7 @@ fraction of a second.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,16 +18,8 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from ..posteriors.draws import (
-    JointDraws,
-    check_counts,
-    checked_observations,
-    checked_pairs,
-    drawn,
-    joint_draws,
-)
+from ..posteriors.draws import Given, JointDraws, check_counts, drawn, given, only
 from ..posteriors.protocol import Posterior
-from ..posteriors.recognise import as_posterior
 from ..results.result import ValidationResult
 from ..seeds import part_seed
 from ..swaps.candidates import Candidates
@@ -62,8 +55,8 @@ def panel(
     """Test q by a panel of tests with one exact p-value.
 
     Other Parameters:
-        x_o: one observation (p,) to test at, by the quarter of the pairs that is nearest to it (100
-            at least), where q's posterior and x are alike; all x when omitted.
+        x_o: one observation to test at, in the shape that x has them, by the quarter of the pairs
+            (100 at least) that is nearest in x and in q's posterior; all x when omitted.
         num_samples: K, draws of q an observation; 100 when omitted, and fewer, to 25, where the
             pairs are very many or theta is wide.
         num_swaps: B; the least p-value is 1 / (B + 1).
@@ -84,23 +77,22 @@ def panel(
     q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
     """
     check_counts(num_swaps=num_swaps)
-    posterior = as_posterior(q)
-    theta, x = _that_fit(*checked_pairs(theta, x, LEAST_PAIRS), part_seed(seed, 1))
-    num_samples = num_samples or num_draws(*theta.shape)
-    draws = joint_draws(posterior, theta, x, num_samples, part_seed(seed, 0), LEAST_PAIRS)
-    details: dict[str, Any] = {"num_pairs": len(theta), "num_samples": num_samples}
-    if x_o is None:
-        candidates = _everywhere(posterior, draws, part_seed(seed, 2))
+    pairs = _that_fit(given(q, theta, x, LEAST_PAIRS), part_seed(seed, 1))
+    num_samples = num_samples or num_draws(*pairs.theta.shape)
+    here = None if x_o is None else only(pairs.observations(x_o))[0]
+    draws = pairs.draws(num_samples, part_seed(seed, 0))
+    details: dict[str, Any] = {"num_pairs": len(draws.theta), "num_samples": num_samples}
+    if here is None:
+        candidates = _everywhere(pairs.q, draws, part_seed(seed, 2))
         found = panel_of(candidates, part_seed(seed, 4), num_swaps)
         details["findings"] = findings(
             candidates, draws.x, part_seed(seed, 5), alpha=ALPHA, num_swaps=num_swaps
         )
     else:
-        here = _one(x_o, draws.x.shape[1])
-        candidates = _around(posterior, draws, here, seed)
+        candidates = _around(pairs.q, draws, here, seed)
         found = panel_of(candidates, part_seed(seed, 4), num_swaps)
         names = tuple(f"theta_{j + 1}" for j in range(draws.theta.shape[1]))
-        details |= {"x_o": here, "deviations": deviations(candidates, names)}
+        details |= {"x_o": here[None], "deviations": deviations(candidates, names)}
     return _result(found, seed, details)
 
 
@@ -153,17 +145,11 @@ def num_draws(pairs: int, width: int) -> int:
     return max(LEAST_DRAWS, min(MOST_DRAWS, _FEATURES // (pairs * num_features(width)) - 1))
 
 
-def _that_fit(theta: Tensor, x: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+def _that_fit(pairs: Given, seed: int) -> Given:
     """All pairs, or at random as many as the features of their candidates fit into memory for."""
-    most = max(LEAST_PAIRS, _FEATURES // ((LEAST_DRAWS + 1) * num_features(theta.shape[1])))
-    if len(theta) <= most:
-        return theta, x
-    kept = torch.randperm(len(theta), generator=torch_generator(seed))[:most]
-    return theta[kept], x[kept]
-
-
-def _one(x_o: Any, width: int) -> Tensor:
-    rows = checked_observations(x_o, width)
-    if len(rows) > 1:
-        raise ValueError(f"`x_o` must be one observation for the panel; got {len(rows)}.")
-    return rows[0]
+    count, width = pairs.theta.shape
+    most = max(LEAST_PAIRS, _FEATURES // ((LEAST_DRAWS + 1) * num_features(width)))
+    if count <= most:
+        return pairs
+    kept = torch.randperm(count, generator=torch_generator(seed))[:most]
+    return replace(pairs, theta=pairs.theta[kept], x=pairs.x[kept])

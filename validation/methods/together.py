@@ -9,8 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..posteriors.draws import drawn
-from ..posteriors.recognise import as_posterior
+from ..posteriors.draws import Given, drawn
 from ..posteriors.shared_draws import SharedDraws, wrong_on_purpose
 from ..posteriors.stored_samples import StoredSamples
 from ..results.result import ValidationResult
@@ -108,9 +107,7 @@ class Together:
 
 
 def together(
-    q: Any,
-    theta: Tensor,
-    x: Tensor,
+    pairs: Given,
     x_o: Tensor | None,
     num_samples: int | None,
     seed: int,
@@ -118,12 +115,12 @@ def together(
     at_x_o: bool = False,
 ) -> Together:
     """Draw once, as often as that of the named tests needs which needs most."""
-    posterior = as_posterior(q)
+    q, theta, x = pairs.q, pairs.theta, pairs.x
     needed = max(draws_of(name, num_samples, *theta.shape) for name in names)
-    if isinstance(posterior, StoredSamples):
-        needed = min(needed, len(posterior.samples))
-    samples = drawn(posterior, needed, x, theta.shape[1], part_seed(seed, 100))
-    shared = SharedDraws(posterior, StoredSamples(x, samples))
+    if isinstance(q, StoredSamples):
+        needed = min(needed, len(q.samples))
+    samples = drawn(q, needed, x, theta.shape[1], part_seed(seed, 100))
+    shared = SharedDraws(q, StoredSamples(x, samples))
     return Together(shared, theta, x, x_o, num_samples, seed, at_x_o)
 
 

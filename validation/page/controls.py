@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..posteriors.shared_draws import CONTROLS
+from ..controls import CONTROLS
 from .blocks import Code
 from .method_sections import TITLES
 from .words import listing, p_words

@@ -10,6 +10,7 @@ from typing import Protocol
 from torch import Tensor
 
 from simulators.random import child_seed
+from simulators.summary import summary
 
 
 class Law(Protocol):
@@ -42,6 +43,8 @@ class Task:
     observe: Callable[[int, int], Tensor]
     """(n, seed) -> n observations, (n, p)."""
 
+    __repr__ = summary
+
     def joint(self, n: int, seed: int) -> tuple[Tensor, Tensor]:
         """Joint draws of the truth: theta (n, d) from p at x (n, p)."""
         x = self.observe(n, child_seed(seed, 0))
@@ -62,6 +65,8 @@ class Failure:
     """(n, seed) -> n observations, (n, p)."""
     source: str
     """Paper and place."""
+
+    __repr__ = summary
 
     def at(self, strength: float) -> Task:
         """Truth and estimate at this strength.

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import isolated_rng
+from simulators.summary import summary
 
 from ..seeds import part_seed
 
@@ -63,6 +64,8 @@ class BatchedPosterior(Posterior):
     """Whether to show a bar over the batches, with the time left."""
     looped: Callable[[Tensor], bool] = lambda _: False
     """Whether ``draw`` takes x like these (n, *event) one at a time, as (1, *event)."""
+
+    __repr__ = summary
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) given x (n, *event).

@@ -10,27 +10,20 @@ Neither costs a simulation, or more draws of q than the tests themselves. They o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from simulators.random import torch_generator
+from simulators.summary import summary
 
+from ..controls import WIDER
 from ..seeds import part_seed
 from .draws import drawn
 from .protocol import Posterior
 from .stored_samples import StoredSamples
-
-WIDER = 1.5
-"""How much wider than q the posterior is that is wrong on purpose."""
-CONTROLS: Mapping[str, str] = MappingProxyType(
-    {"prior": "the prior in its place", "wide": f"the posterior {WIDER:g} times too wide"}
-)
-"""Posteriors that are wrong on purpose, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +32,8 @@ class SharedDraws(Posterior):
 
     q: Any
     stored: StoredSamples
+
+    __repr__ = summary
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """The stored draws where they suffice, else new ones."""
@@ -67,7 +62,7 @@ class SharedDraws(Posterior):
 def wrong_on_purpose(
     shared: SharedDraws, theta: Tensor, seed: int
 ) -> dict[str, tuple[SharedDraws, int]]:
-    """The posteriors of :data:`CONTROLS`, each with the most draws at an x that are all different.
+    """The wrong posteriors by name, each with the most draws at an x that are all different.
 
     Args:
         shared: of the posterior under test, at the x of N pairs.

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import isolated_rng, torch_generator
+from simulators.summary import summary
 
 from ..seeds import part_seed
 from .arviz_draws import arviz_draws, arviz_observation, is_arviz
@@ -34,6 +35,8 @@ class StoredSamples(Posterior):
     """The observations, (n, p)."""
     samples: Tensor
     """(L, n, d)."""
+
+    __repr__ = summary
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """The first ``num_samples`` stored draws for each row of x, (num_samples, n, d).
@@ -90,6 +93,8 @@ class WeightedSamples(Posterior):
     stored: StoredSamples
     weights: Tensor
     """(L, n), not negative, each column with a positive sum."""
+
+    __repr__ = summary
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) from the weighted particles of each row of x."""

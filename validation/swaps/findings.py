@@ -63,6 +63,14 @@ class Finding:
     low: float
     high: float
 
+    @property
+    def holds(self) -> bool:
+        """Whether the interval leaves out what is right.
+
+        Where one thing is wrong, such as a width, others scatter more than the swaps say.
+        """
+        return not self.low <= _RIGHT.get(self.kind, 0.0) <= self.high
+
 
 def findings(
     candidates: Candidates, x: Tensor, seed: int, *, alpha: float, num_swaps: int
@@ -86,9 +94,12 @@ def findings(
     order = size[0].argsort(descending=True).tolist()
     found = [(looked.about[m], float(p_values[m])) for m in order if float(p_values[m]) <= alpha]
     measure = _Measure(candidates, scores_of(candidates).double(), looked)
-    return tuple(measure.finding(about, p) for about, p in _without_echoes(found))
+    sized = (measure.finding(about, p) for about, p in _without_echoes(found))
+    return tuple(one for one in sized if one.holds)
 
 
+_RIGHT: dict[Kind, float] = {"width": 1.0, "tails": 0.1, "whole": 0.5, "shape": 0.2}
+"""The size of each kind under q = p, 0 of the others."""
 _About = tuple[Kind, tuple[int, ...], int | None]
 """(kind, parameters, column of x)."""
 
@@ -165,7 +176,9 @@ class _Measure:
     def _values(self, kind: Kind, parameters: list[int]) -> Tensor:
         """Values (N,) whose mean is the size."""
         if kind in ("whole", "shape"):
-            return (self._truth(_density(self.candidates)[..., None])[:, 0] >= 0.5).double()
+            rank = self._truth(_density(self.candidates)[..., None])[:, 0]
+            outer = (rank < 0.1) | (rank > 0.9)
+            return ((rank >= 0.5) if kind == "whole" else outer).double()
         ranks = among(self.candidates.theta[..., parameters])
         if kind == "dependence":
             product = torch.special.ndtri(ranks).prod(dim=2)
@@ -200,7 +213,7 @@ def _without_echoes(found: list[tuple[_About, float]]) -> list[tuple[_About, flo
         any_width = {about[0] for about, _ in found} & {"mean", "width", "tails"}
         echo = {
             "mean": same & _ODD,
-            "skew": same & _ODD,
+            "skew": same & (_ODD | _EVEN),
             "width": same & _EVEN,
             "tails": same & _EVEN,
             "whole": any_width or same,

@@ -72,7 +72,8 @@ def _sentence(
             f"{of[0]} and {of[1]}: q's correlation is too {other} by {near:.2f} to {far:.2f}"
         ),
     }
-    whole = f"q as a whole: {one.size:.0%} of true values lie in its densest half"
+    part = "densest half" if one.kind == "whole" else "densest or its thinnest tenth"
+    whole = f"q as a whole: {one.size:.0%} of true values lie in its {part}"
     return in_words.get(one.kind, lambda: whole)()
 
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from validation.controls import CONTROLS
 from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
 from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
 from validation.page.words import listing, number
-from validation.posteriors.shared_draws import CONTROLS
 from validation.swaps.deviations import Deviation
 from validation.swaps.words import TESTS
 

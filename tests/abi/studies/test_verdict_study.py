@@ -12,7 +12,7 @@ from abi.studies.benchmark.verdict import rates
 from abi.studies.benchmark.verdict.cells import cells, stored
 from abi.studies.benchmark.verdict.laws import FAILURES, LAWS, pairs
 from abi.studies.benchmark.verdict.results import markdown, summary, truth
-from abi.studies.benchmark.verdict.run import run_verdict
+from abi.studies.benchmark.verdict.run import PARTS, run_verdict
 
 JUDGED = {
     "outcome": "passes", "headline": "passes: all is well", "p_value": 0.4, "num_pairs": 70,
@@ -69,9 +69,7 @@ def test_intervals_are_held_against_the_truth_and_expected_against_true() -> Non
     assert found["further"]["sd_ratio_held"] == 0.5
     assert found["further"]["spearman"] == 1.0
     assert found["judge_share"] == 0.1
-    page = markdown(
-        summary({"level": [], "power": [], "rivals": [], "fits": [fitted(0.6, 0.55, 0)]}, 0)
-    )
+    page = markdown(summary({**{part: [] for part in PARTS}, "fits": [fitted(0.6, 0.55, 0)]}, 0))
     assert "| a | 500 | 0 | 0.600 | 0.550 | passes | passes | 10 |" in page
 
 

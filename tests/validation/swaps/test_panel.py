@@ -82,10 +82,10 @@ def test_p_values_are_shares_of_the_swaps_and_never_nothing() -> None:
     statistics[:, 0] = 100.0
     each, together, _ = combined(statistics, torch.ones(3))
     assert together == pytest.approx(1 / 100)
-    torch.testing.assert_close(each, torch.full((3,), 1 / 100))
+    torch.testing.assert_close(each, torch.full((3,), 1 / 100, dtype=torch.float64))
     statistics[:, 0] = -100.0
     each, together, _ = combined(statistics, torch.ones(3))
-    torch.testing.assert_close(each, torch.ones(3))
+    torch.testing.assert_close(each, torch.ones(3, dtype=torch.float64))
     assert together == 1.0
     found = panel(gaussian(30, 0), 0, num_swaps=99)
     for p_value in (found.p_value, *found.p_values.values()):

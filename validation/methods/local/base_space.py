@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import torch_generator
+from simulators.summary import summary
 
 from ...posteriors.draws import check_counts
 from ...posteriors.pairs.arrays import flat_rows
@@ -36,6 +37,8 @@ class FlowNull:
     num_ensemble: int
     training: Training
     seed: int
+
+    __repr__ = summary
 
 
 def fit_flow_null(

@@ -33,6 +33,7 @@ from torch import Tensor
 
 from simulators.arguments import choice
 from simulators.random import torch_generator
+from simulators.summary import summary
 
 from ...posteriors.draws import LEAST_PAIRS, Given, check_counts, checked_draws, drawn, given
 from ...posteriors.pairs.arrays import as_numbers
@@ -64,6 +65,8 @@ class LC2ST:
     num_ensemble: int
     seed: int
     null: FlowNull | None = None
+
+    __repr__ = summary
 
     def test(
         self, x_o: Tensor, *, num_samples: int = 1_000, theta_o: Tensor | None = None

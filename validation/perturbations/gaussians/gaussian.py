@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
+from simulators.summary import summary
 
 _CORRELATION = 0.9
 
@@ -32,6 +33,8 @@ class GaussianFamily:
     w2: Tensor
     eigenvalues: Tensor
     eigenvectors: Tensor
+
+    __repr__ = summary
 
     @staticmethod
     def of(x_dim: int, theta_dim: int, seed: int = 0) -> GaussianFamily:

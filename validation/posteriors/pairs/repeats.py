@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +49,16 @@ def warn_of_repeats(theta: Tensor, x: Tensor) -> None:
             "repeat others are no evidence, but tests count them: exact posteriors are rejected. "
             "Drop them.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_level_of_caller(),
         )
+
+
+def _level_of_caller() -> int:
+    """How many frames up from the caller of this function the first that is not ours stands."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "validation":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _kinds(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,7 @@
 """Honest fits of models whose posterior is known: does the verdict say how wrong they are?
 
+The same fits without check pairs, all calls to training, say what those pairs cost.
+
 Each is a fit with its own check pairs, and more of them drawn afterwards, as ``posterior.check``
 draws them. Its bias and sd ratios at x_o, from exact draws, are set beside the verdict's intervals,
 and its C2ST against exact draws (sbibm's classifier) beside the expected one.
@@ -40,10 +42,12 @@ _NUM_DRAWS = 4_000  # of the answer and of the exact posterior, for moments
 _NUM_C2ST = 1_500
 
 
-def wanted(budgets: Sequence[int], observations: Sequence[int], seed: int) -> list[dict[str, Any]]:
+def wanted(
+    part: str, budgets: Sequence[int], observations: Sequence[int], seed: int
+) -> list[dict[str, Any]]:
     """One cell a model, budget and observation."""
     return [
-        {"part": "fits", "model": model, "calls": calls, "observation": k, "seed": seed}
+        {"part": part, "model": model, "calls": calls, "observation": k, "seed": seed}
         for k in observations
         for calls in budgets
         for model in MODELS
@@ -52,20 +56,14 @@ def wanted(budgets: Sequence[int], observations: Sequence[int], seed: int) -> li
 
 def work_fit(asked: Asked) -> Worked:
     """Fit, judge, judge further, and compare with the exact posterior."""
-    torch.set_num_threads(1)
-    task = MODELS[asked["model"]]()
-    seed = child_seed(asked["seed"], asked["observation"])
-    x_o = sample_joint(task, 1, seed=seed)[1][0]
     started = time.process_time()
-    posterior = fit(
-        task.prior, task, x_o, num_simulations=asked["calls"], seed=seed % 1_000, progress=False
-    )
+    task, posterior = _fitted(asked)
     fit_seconds = time.process_time() - started
     judge_seconds = _seconds_of_judging(posterior)
     started = time.process_time()
     further = posterior.check(MORE)
     check_seconds = time.process_time() - started
-    exact = task.reference_posterior(x_o, _NUM_DRAWS, seed=1)
+    exact = task.reference_posterior(posterior.x_o, _NUM_DRAWS, seed=1)
     draws = posterior.sample((_NUM_DRAWS,), seed=1)
     unit = draws.std(dim=0)
     return {
@@ -78,6 +76,26 @@ def work_fit(asked: Asked) -> Worked:
         "check_seconds": round(check_seconds, 2),
         "judge_seconds": round(judge_seconds, 2),
     }
+
+
+def work_price(asked: Asked) -> Worked:
+    """The C2ST of the same fit without check pairs."""
+    task, posterior = _fitted(asked, check_fraction=0.0)
+    exact = task.reference_posterior(posterior.x_o, _NUM_C2ST, seed=1)
+    return {"c2st": metrics.c2st(posterior.sample((_NUM_C2ST,), seed=1), exact)}
+
+
+def _fitted(asked: Asked, **options: Any) -> tuple[Any, ABIPosterior]:
+    """The model, and its fit to an observation drawn from prior and simulator."""
+    torch.set_num_threads(1)
+    task = MODELS[asked["model"]]()
+    seed = child_seed(asked["seed"], asked["observation"])
+    x_o = sample_joint(task, 1, seed=seed)[1][0]
+    calls, own = asked["calls"], seed % 1_000
+    posterior = fit(
+        task.prior, task, x_o, num_simulations=calls, seed=own, progress=False, **options
+    )
+    return task, posterior
 
 
 def _seconds_of_judging(posterior: ABIPosterior) -> float:

@@ -37,7 +37,7 @@ def _gaussian(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 
 def _skew(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     e = _gaussian(shape, generator)
-    gamma = torch.rand(*shape, 2, generator=generator).log().sum(dim=-1).neg()
+    gamma = (1.0 - torch.rand(*shape, 2, generator=generator)).log().sum(dim=-1).neg()
     e[..., 0], e[..., 1] = e[..., 0].exp() - 1.0, (0.5 * e[..., 1]).exp() - 1.0
     e[..., 2] = 0.7 * e[..., 2] + 0.5 * (gamma - 2.0)
     return e

@@ -26,7 +26,33 @@ def summary(found: Mapping[str, Sequence[Worked]], seed: int) -> dict[str, Any]:
         **{name: _rows(found[name]) for name in ("level", "power", "rivals")},
         "truth": truth(found["fits"]),
         "fits": [dict(cell) for cell in found["fits"]],
+        "price": price(found["fits"], found["price"]),
     }
+
+
+def price(fits: Sequence[Worked], without: Sequence[Worked]) -> dict[str, Any]:
+    """What check pairs cost: C2ST with them less that without, fit by fit, with a 95% interval."""
+    of = {_fit_of(cell): cell["c2st"] for cell in fits}
+    pairs = [(of[_fit_of(cell)], cell["c2st"]) for cell in without if _fit_of(cell) in of]
+    if len(pairs) < 2:
+        return {}
+    from scipy.stats import t
+
+    more = [with_pairs - alone for with_pairs, alone in pairs]
+    mean, count = average(more), len(more)
+    spread = (sum((value - mean) ** 2 for value in more) / (count - 1)) ** 0.5
+    half = float(t.ppf(0.975, count - 1)) * spread / count**0.5
+    return {
+        "fits": count,
+        "with": round(average([a for a, _ in pairs]), 4),
+        "without": round(average([b for _, b in pairs]), 4),
+        "more": round(mean, 4),
+        "interval": [round(mean - half, 4), round(mean + half, 4)],
+    }
+
+
+def _fit_of(cell: Worked) -> tuple[Any, ...]:
+    return cell["model"], cell["calls"], cell["observation"]
 
 
 def truth(fits: Sequence[Worked]) -> dict[str, Any]:
@@ -79,6 +105,16 @@ def markdown(values: Mapping[str, Any]) -> str:
         lines += [*_rate_table(values["rivals"]), ""]
     if values["truth"]:
         lines += ["## Truth: honest fits beside exact posteriors", "", *_truth_lines(values)]
+    if found := values["price"]:
+        low, high = found["interval"]
+        lines += [
+            "## Price: the same fits with all calls for training",
+            "",
+            f"{found['fits']} fits: mean C2ST {found['with']:.4f} with check pairs, "
+            f"{found['without']:.4f} without; the pairs cost {found['more']:+.4f} "
+            f"(95%: {low:+.4f} to {high:+.4f}).",
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from . import fits, rates
 from .cells import cells
 from .results import markdown, summary
 
-PARTS = ("level", "power", "rivals", "fits")
+PARTS = ("level", "power", "rivals", "fits", "price")
 _SIZES = (70, 300, 600)
 
 
@@ -44,22 +44,23 @@ def run_verdict(
         "level": (level, rates.work_panel),
         "power": (power, rates.work_panel),
         "rivals": (rivals, rates.work_rivals),
-        "fits": (_fits(quick, seed), fits.work_fit),
+        "fits": (_fits("fits", quick, seed), fits.work_fit),
+        "price": (_fits("price", quick, seed), fits.work_price),
     }
     found = {name: cells(*asked[name], place, say) if name in chosen else [] for name in PARTS}
     values = summary(found, seed)
     return values, markdown(values)
 
 
-def _fits(quick: bool, seed: int) -> list[dict[str, Any]]:
+def _fits(part: str, quick: bool, seed: int) -> list[dict[str, Any]]:
     """Small fits at two observations, large ones at one."""
     if quick:
-        return fits.wanted((500,), (0,), seed)
+        return fits.wanted(part, (500,), (0,), seed)
     few: Sequence[int] = (500, 1_000, 2_000)
     return [
-        *fits.wanted(few, (0,), seed),
-        *fits.wanted(few, (1,), seed),
-        *fits.wanted((5_000, 20_000), (0,), seed),
+        *fits.wanted(part, few, (0,), seed),
+        *fits.wanted(part, few, (1,), seed),
+        *fits.wanted(part, (5_000, 20_000), (0,), seed),
     ]
 
 

@@ -1,0 +1,13 @@
+"""Posteriors that are wrong on purpose: what tests must reject before they are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+WIDER = 1.5
+"""How much wider than q the posterior is that is wrong on purpose."""
+CONTROLS: Mapping[str, str] = MappingProxyType(
+    {"prior": "the prior in its place", "wide": f"the posterior {WIDER:g} times too wide"}
+)
+"""Posteriors that are wrong on purpose, in words."""
