@@ -10,7 +10,7 @@ from torch import Tensor
 from simulators.arguments import FRACTION
 
 from .methods.registry import METHODS
-from .methods.together import LOCAL, NUM_SAMPLES, Together, together
+from .methods.together import LOCAL, Together, together
 from .posteriors.draws import check_counts, given, only
 from .posteriors.pairs.repeats import told_of_repeats
 from .posteriors.protocol import progress_bar
@@ -177,7 +177,7 @@ def _run(
     asked = {
         "num_pairs": len(x),
         "theta_dim": theta.shape[1],
-        "num_samples": tests.num_samples or NUM_SAMPLES,
+        "num_samples": tests.num_samples,
         "x_o": 0 if x_o is None else len(x_o),
         "at_x_o": tests.at_x_o,
     }

@@ -35,7 +35,8 @@ from contract_table import table
 from contract_trained import flow_rows, sbi_rows
 from measure import MACHINE, versions
 
-from validation import METHODS, ColtTraining, Training, ValidationResult, as_posterior
+from validation import METHODS, ColtTraining, Training, ValidationResult
+from validation.posteriors.draws import given
 from validation.posteriors.shared_draws import SharedDraws
 from validation.posteriors.stored_samples import StoredSamples
 from validation.scores.frames import num_frame_draws
@@ -77,17 +78,18 @@ class Row:
 
     def arguments(self) -> list[Any]:
         if self.q is None:
-            q = self.specimen.build()
-            self.q = self.shared(q) if self.specimen.shared else q
+            self.q = self.specimen.build()
+            if self.specimen.shared:
+                self.share()
         values = {"q": self.q, "theta": self.theta, "x": self.x}
         return [values[name] for name in self.specimen.order.split()]
 
-    def shared(self, q: Any) -> SharedDraws:
-        """The posterior with draws enough for the test that takes most, at the pairs' x."""
-        flat = self.x.flatten(1)
-        posterior = as_posterior(q)
-        samples = posterior.sample(DRAWS + num_frame_draws(2), flat, 100)
-        return SharedDraws(posterior, StoredSamples(flat, samples))
+    def share(self) -> None:
+        """Draw, for all tests, as often as that takes which takes most; so does `validate`."""
+        found = given(self.q, self.theta, self.x)
+        samples = found.draws(DRAWS + num_frame_draws(2), 100).samples
+        self.q = SharedDraws(found.q, StoredSamples(found.x, samples))
+        self.theta, self.x = found.theta, found.x
 
 
 def cell(row: Row, test: str) -> dict[str, Any]:

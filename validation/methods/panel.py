@@ -25,7 +25,7 @@ from ..seeds import part_seed
 from ..swaps.candidates import Candidates
 from ..swaps.context import around, everywhere
 from ..swaps.deviations import deviations
-from ..swaps.features import num_features
+from ..swaps.features import num_features, ranks_of_truth
 from ..swaps.findings import findings
 from ..swaps.panel import NUM_SWAPS, Panel
 from ..swaps.panel import panel as panel_of
@@ -66,8 +66,9 @@ def panel(
         The combined statistic. ``details``: ``p_values`` of each test of the panel alone, by name;
         ``findings``, what is wrong with q, each at level .05 over all that was looked at, as
         :class:`~validation.swaps.findings.Finding`; at an x_o ``deviations``, how far each
-        parameter may be off there, in their place; ``num_pairs`` that were judged: of
-        very many or wide ones those, at random, that fit into memory.
+        parameter may be off there, in their place; ``ranks`` of each true parameter among q's
+        draws (N, d); ``num_pairs`` that were judged: of very many or wide ones those, at random,
+        that fit into memory.
 
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
@@ -81,7 +82,7 @@ def panel(
     num_samples = num_samples or num_draws(*pairs.theta.shape)
     here = None if x_o is None else only(pairs.observations(x_o))[0]
     draws = pairs.draws(num_samples, part_seed(seed, 0))
-    details: dict[str, Any] = {"num_pairs": len(draws.theta), "num_samples": num_samples}
+    details: dict[str, Any] = {"num_samples": num_samples}
     if here is None:
         candidates = _everywhere(pairs.q, draws, part_seed(seed, 2))
         found = panel_of(candidates, part_seed(seed, 4), num_swaps)
@@ -93,6 +94,7 @@ def panel(
         found = panel_of(candidates, part_seed(seed, 4), num_swaps)
         names = tuple(f"theta_{j + 1}" for j in range(draws.theta.shape[1]))
         details |= {"x_o": here[None], "deviations": deviations(candidates, names)}
+    details |= {"num_pairs": candidates.num_pairs, "ranks": ranks_of_truth(candidates)}
     return _result(found, seed, details)
 
 

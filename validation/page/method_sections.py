@@ -114,7 +114,8 @@ def _figures(row: Mapping[str, Any], names: Sequence[str], alpha: float) -> list
     figures = []
     if "ranks" in evidence:
         curves = len(evidence["ranks"]["gaps"])
-        labels = list(names) if curves == len(names) and row["method"] == "sbc" else ["observed"]
+        of_parameters = curves == len(names) and row["method"] in ("sbc", "panel")
+        labels = list(names) if of_parameters else ["observed"]
         if len(labels) == curves:
             figures.append(rank_figure(row["method"], evidence["ranks"], labels, alpha))
     if "pp" in evidence:

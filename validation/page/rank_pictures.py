@@ -16,7 +16,7 @@ from .words import listing, number
 
 SIZE = (320, 220)
 _STYLES = {"c1": "-", "c2": "--", "c3": ":", "c4": "-.", "c5": "-"}
-_BANDED = ("sbc", "tarp", "hpd", "colt", "colt_identity", "score_rank")
+_BANDED = ("panel", "sbc", "tarp", "hpd", "colt", "colt_identity", "score_rank")
 """Tests whose ranks are independent and uniform when q = p; the bands hold for no others."""
 
 
@@ -171,7 +171,7 @@ def _rank_caption(method: str, ranks: Mapping[str, Any], worst: int, width: floa
     if width is None:
         return text + ". No band: these ranks share their calibration points."
     text += f"; the band is ±{number(width, 2)}."
-    if method == "sbc":
+    if method in ("sbc", "panel"):
         text += (
             " An arch above zero: q lies too high; below: too low. First above, then below: q is "
             "too narrow; the other way round: too wide."

@@ -63,13 +63,11 @@ def _rejected(data: Mapping[str, Any]) -> tuple[str, str]:
     rejected, results = data["rejected"], data["results"]
     shown = "Its intervals should not be used as they are; the pictures below show what is wrong."
     if _has_panel(data):
-        wrong = [f"{text[0].upper()}{text[1:]}." for text in data["failures"][:_MOST_FAILURES]]
-        more = len(data["failures"]) - len(wrong)
-        wrong += [f"And {plural(more, 'thing')} more."] if more else []
-        return (
-            f"Rejected: {p_words(data['p_value'])} for this being the posterior",
-            " ".join([*wrong, shown]),
-        )
+        wrong = "; ".join(data["failures"][:_MOST_FAILURES])
+        more = len(data["failures"]) - _MOST_FAILURES
+        wrong += f"; and {plural(more, 'thing')} more" if more > 0 else ""
+        headline = f"Rejected: {p_words(data['p_value'])} for this being the posterior"
+        return headline, f"What is wrong: {wrong}. {shown}"
     many = len(rejected) > 1
     words = (
         f"{plural(len(rejected), 'test')} {'find' if many else 'finds'} that this posterior is "
@@ -143,10 +141,10 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
             lines.append(f"{verdict}: {listing(parts)}.")
     pairs = data["asked"].get("num_pairs")
     if pairs is not None:
-        lines.append(
-            f"{plural(pairs, 'joint pair')} of parameters and data; p-values adjusted for the "
-            "number of tests (Holm)."
-        )
+        how = "p-values adjusted for the number of tests (Holm)"
+        if len(data["results"]) == 1 and _has_panel(data):
+            how = "the p-value is exact over all tests of the panel"
+        lines.append(f"{plural(pairs, 'joint pair')} of parameters and data; {how}.")
     return lines
 
 

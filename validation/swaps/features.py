@@ -97,6 +97,12 @@ def among(values: Tensor) -> Tensor:
     return torch.from_numpy(ranks).movedim(-1, 0)
 
 
+def ranks_of_truth(candidates: Candidates) -> Tensor:
+    """Rank in (0, 1) of each true parameter among the candidates at its x, (N, d)."""
+    ranks: Tensor = among(candidates.theta)[candidates.true, torch.arange(candidates.num_pairs)]
+    return ranks
+
+
 def legendre(ranks: Tensor, orders: int) -> Tensor:
     """P_1 .. P_k of ranks u on (0, 1), orthonormal under the uniform law, (..., k)."""
     t = 2.0 * ranks - 1.0
