@@ -1,4 +1,4 @@
-"""Make report.html: a fit, its verdict, and three tests of it on the pairs behind the verdict.
+"""Make report.html: a fit, its verdict, and tests at the observation by the same pairs.
 
 python examples/report.py
 """
@@ -32,8 +32,7 @@ def main() -> None:
         )  # fmt: skip
         print(posterior.verdict)
         pairs = posterior.check_pairs()
-        methods = ["score_rank", "colt_identity", "hpd"]
-        report = validation.validate(*pairs, methods, seed=0, controls=True)
+        report = validation.validate_at(*pairs, x_o, seed=0, controls=True)
         print(report)
         made_by = {"calls": posterior.num_simulations, "config": posterior.config.to_dict()}
         report.save(tests, parameter_names=NAMES, of=made_by)

@@ -9,10 +9,10 @@ batch on the same pairs, at the settings of the map. "Holm" rejects where one of
 does, adjusted for their number: what `validate` did before it had a p-value of its own. A failure's
 strengths are worked upwards until the panel, Holm and the best single test all reject always.
 
-    python examples/benchmarks/validation_panel.py level|power FOLDER    # cells are kept in FOLDER
-    python examples/benchmarks/validation_panel.py table FOLDER
+    python examples/paper/panel.py level|power FOLDER    # cells are kept in FOLDER
+    python examples/paper/panel.py table FOLDER
 
-Writes validation_panel.json and .md beside it.
+Writes panel.json and .md beside it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from power_map import FAILURES, TESTS
 from scipy.stats import binomtest
 
 import validation
 from abi.studies.benchmark.verdict.laws import LAWS, pairs
 from simulators.random import child_seed
-from validation import ColtTraining, Training
 from validation.perturbations import find_failure
 from validation.scores.uniformity import holm
 
@@ -38,33 +38,6 @@ RESULT = Path(__file__).with_suffix(".json")
 SEED = 20_261_124
 SIZES, LEVELS, BATCHES = (50, 200, 1_000), (0.05, 0.01), 500
 NUM_PAIRS, REPETITIONS = 200, 30
-BALLS = ColtTraining(hidden=(64, 64), learning_rate=3e-4, epochs=150)
-LOCAL = Training(hidden=(30, 30), max_epochs=50, patience=10)
-SETTINGS: dict[str, dict[str, Any]] = {
-    "panel": {},
-    "sbc": {"num_samples": 100},
-    "tarp": {"num_samples": 100},
-    "hpd": {"num_samples": 100},
-    "c2st": {},
-    "conformal_c2st": {"num_permutations": 199},
-    "conformal_multiple": {"num_permutations": 199},
-    "discriminative_calibration": {"num_permutations": 199},
-    "score_rank": {},
-    "colt_identity": {"num_samples": 100, "training": BALLS},
-    "colt": {"num_samples": 100, "training": BALLS},
-    "lc2st": {"num_nulls": 39, "num_x_o": 5, "training": LOCAL},
-    "local_hpd": {"num_nulls": 39, "num_x_o": 5, "num_samples": 100, "training": LOCAL},
-}
-FAILURES = (
-    "mean_shift",
-    "covariance",
-    "anisotropic",
-    "t_tails",
-    "additional_mode",
-    "mode_collapse",
-    "blind_prior",
-    "tree",
-)
 
 
 def law_p_value(law: str, num_pairs: int, seed: int) -> float:
@@ -96,13 +69,13 @@ def level_cells() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 
 def failure_cell(name: str, strength: float) -> dict[str, Any]:
     task = find_failure(name).at(strength)
-    p_values: dict[str, list[float]] = {test: [] for test in SETTINGS}
-    seconds = dict.fromkeys(SETTINGS, 0.0)
+    p_values: dict[str, list[float]] = {test: [] for test in TESTS}
+    seconds = dict.fromkeys(TESTS, 0.0)
     for r in range(REPETITIONS):
         theta, x = task.joint(NUM_PAIRS, child_seed(SEED, r))
-        for test, settings in SETTINGS.items():
+        for test, whole in TESTS.items():
             start = time.process_time()
-            result = validation.METHODS[test](task.q, theta, x, seed=r, **settings)
+            result = validation.METHODS[test](task.q, theta, x, seed=r, **whole.keywords)
             p_values[test].append(float(result.p_value))
             seconds[test] += time.process_time() - start
     return {"failure": name, "strength": strength, "p_values": p_values, "seconds": seconds}
@@ -161,7 +134,7 @@ def table(folder: Path) -> None:
             for c in powers
         ],
         "num_pairs_of_power": NUM_PAIRS,
-        "settings": {test: str(settings) for test, settings in SETTINGS.items()},
+        "settings": {test: str(whole) for test, whole in TESTS.items()},
         "seed": SEED,
         "machine": "2 shared x86-64 cores, one thread",
         "versions": {"torch": torch.__version__},
