@@ -78,7 +78,9 @@ def embedding(x: str) -> Any:
 def built(method: str, way: str | None = None, x: str = "vectors", **keywords: Any) -> Any:
     """What the trainer's ``build_posterior`` gives, sampled in this way."""
     asked = keywords if way is None else {"sample_with": way, **copy.deepcopy(keywords)}
-    return trainer(method, x).build_posterior(**asked)
+    trained = trainer(method, x)
+    with training():
+        return trained.build_posterior(**asked)
 
 
 def weighted() -> Any:

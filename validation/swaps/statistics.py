@@ -36,7 +36,7 @@ from .features import Seen, among, legendre, principal
 
 _FOLDS = 5
 _RIDGE = 30.0  # over the number of pairs: errors of a fifth of a column's spread are typical
-_MAPS = 96  # balls' centres, as maps of x
+_MAPS, _MAPS_AT_ONCE = 96, 24  # balls' centres, as maps of x
 _POOLED = 8  # candidates an x in the pool of scores that conformal ranks are taken in
 _MOMENTS = 3
 
@@ -49,7 +49,7 @@ def statistics_of(
         "sbc": _largest(features.ranks, chosen),
         "tarp": _largest(_to_a_point(features, child_seed(seed, 3)), chosen),
         "hpd": _largest(features.density[..., None], chosen),
-        "colt_identity": _largest(_in_balls(features, candidates, child_seed(seed, 4)), chosen),
+        "colt_identity": _in_balls(features, candidates, chosen, child_seed(seed, 4)),
     }
     learned = _by_scores(features, chosen, child_seed(seed, 5))
     if candidates.distance is not None:
@@ -78,8 +78,8 @@ def _to_a_point(features: Seen, seed: int) -> Tensor:
     return among((features.white - points).norm(dim=2))[..., None]
 
 
-def _in_balls(features: Seen, candidates: Candidates, seed: int) -> Tensor:
-    """Ranks of the distance to theta_l(x) for every map theta_l, (C, N, maps)."""
+def _in_balls(features: Seen, candidates: Candidates, chosen: Tensor, seed: int) -> Tensor:
+    """The largest statistic of ranks of the distance to theta_l(x), over maps theta_l, (1 + B,)."""
     generator = torch_generator(seed)
     width = features.white.shape[2]
     context = principal(candidates.context, 2 * width)
@@ -89,9 +89,12 @@ def _in_balls(features: Seen, candidates: Candidates, seed: int) -> Tensor:
     slopes = torch.randn(_MAPS // 2, context.shape[1], width, generator=generator)
     slopes = slopes / max(1, context.shape[1]) ** 0.5
     centres = torch.cat([constant[:, None].expand(-1, len(context), -1), context @ slopes])
-    away = [torch.cdist(z, c) for z, c in zip(
-        features.white.transpose(0, 1), centres.transpose(0, 1), strict=True)]  # fmt: skip
-    return among(torch.stack(away, dim=1))
+    largest = torch.zeros(len(chosen))
+    for some in centres.split(_MAPS_AT_ONCE):  # all at once take most of the memory
+        rows = zip(features.white.transpose(0, 1), some.transpose(0, 1), strict=True)
+        away = torch.stack([torch.cdist(theta, centre) for theta, centre in rows], dim=1)
+        largest = torch.maximum(largest, _largest(among(away), chosen))
+    return largest
 
 
 def _covariance(features: Tensor, weights: Tensor) -> Tensor:
