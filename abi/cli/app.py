@@ -68,9 +68,9 @@ abi check runs/mine
 abi check posterior.safetensors --simulator mymodule:simulate --prior mymodule:prior --strict""",
     validate_command: """
 # a fit, on the pairs that it kept for its check
-abi validate runs/mine -m score_rank -m colt_identity -m hpd --controls --out validation.json
+abi validate runs/mine --controls --out validation.json
 # an sbi posterior in mymodule.py, on a store of abi simulate
-abi validate --posterior mymodule:posterior --data store -m sbc -m colt
+abi validate --posterior mymodule:posterior --data store
 # samples drawn before, and pictures of every test
 abi validate --samples draws.npz --layout samples_first --plots pictures""",
     report_command: """

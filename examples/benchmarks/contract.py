@@ -43,7 +43,7 @@ from validation.scores.frames import num_frame_draws
 
 RESULT = Path(__file__).with_suffix(".json")
 DRAWS = 40
-QUICK = Training(hidden=(16,), max_epochs=10, batch_size=50)
+QUICK = Training(hidden=(16,), max_epochs=100, batch_size=50)
 BALLS = ColtTraining(hidden=(16,), epochs=10, draws_per_epoch=5)
 SETTINGS: dict[str, dict[str, Any]] = {
     "panel": {"num_samples": DRAWS},

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from contract_posteriors import PRIOR, Specimen, normal, pairs, stored
-from contract_trained import built, of_nflows, of_zuko, trainer, training
+from contract_posteriors import PRIOR, SPREAD, Specimen, normal, stored
+from contract_trained import built, likelihood, of_nflows, of_zuko, trainer, training
 from scipy import stats
 from torch import Tensor
 from torch.distributions import Independent, Normal
@@ -18,6 +18,7 @@ from torch.distributions import Independent, Normal
 from validation import as_posterior
 
 X = torch.zeros(1, 2)
+SECOND: Any = "observations_first"
 
 
 class Joint:
@@ -25,15 +26,6 @@ class Joint:
 
     def sample(self, num_samples: int, x: Tensor) -> Tensor:
         return torch.randn(num_samples, len(x), 4)
-
-
-def likelihood(x: str) -> Any:
-    """The density estimator of NLE."""
-    with training():
-        from sbi.inference import NLE
-
-        trained = NLE(PRIOR, density_estimator="mdn", show_progress_bars=False)
-        return trained.append_simulations(*pairs(x, 200, 1)).train(max_num_epochs=3)
 
 
 def of_sbi(name: str) -> Any:
@@ -47,6 +39,16 @@ def of_lampe(name: str) -> Any:
 
     with training():
         return getattr(lampe.inference, name)(2, 2)
+
+
+def of_torch(layer: torch.nn.Module) -> Any:
+    """A network of the user's own that looks at x through this layer."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            return Normal(layer(x).flatten(1)[:, :2], SPREAD)
+
+    return Net()
 
 
 def unconditional() -> Any:
@@ -106,6 +108,13 @@ def misuse_rows() -> list[Specimen]:
         row("unconditional flow", unconditional, "zuko"),
         row("trained on two values of x", partial(of_zuko, "MAF", 0), "zuko", x="three values"),
         row("NRE", partial(of_lampe, "NRE"), "lampe"),
+        row("trained on two values of x", partial(of_lampe, "NPE"), "lampe", x="three values"),
+        row("trained on two values of x", lambda: as_posterior(of_nflows(), layout=SECOND),
+            "nflows", x="three values"),
+        row("trained on two values of x", partial(of_torch, torch.nn.Linear(2, 4)), "torch",
+            x="three values"),
+        row("trained on images, given vectors", partial(of_torch, torch.nn.Conv2d(1, 4, 3)),
+            "torch"),
         row("flow, layout not said", of_nflows, "nflows"),
         row("distribution", lambda: Independent(Normal(X[0], 1.0), 1), "torch"),
         row("bound `sample` of a distribution", lambda: Normal(X[0], 1.0).sample, "torch"),

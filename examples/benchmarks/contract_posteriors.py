@@ -156,7 +156,7 @@ def langevin(num_samples: int, x: Tensor) -> Tensor:
 
 
 def at_one(num_samples: int, x_o: Any) -> Any:
-    return normal(num_samples, np.reshape(x_o, 2))
+    return normal(num_samples, np.asarray(x_o).reshape(2))
 
 
 def function_rows() -> list[Specimen]:

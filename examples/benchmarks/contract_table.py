@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 HEADS = {
@@ -10,6 +11,8 @@ HEADS = {
     "discriminative_calibration": "discr. cal.", "score_rank": "score rank",
     "colt_identity": "colt id.", "colt": "colt", "lc2st": "lc2st", "local_hpd": "local hpd",
 }  # fmt: skip
+Lines = dict[str, tuple[int, str]]
+"""An error without its numbers -> its number in the table, and how it reads."""
 
 
 def table(result: dict[str, Any]) -> str:
@@ -26,9 +29,9 @@ def table(result: dict[str, Any]) -> str:
         grid(right, lines),
         levels(right),
         "## What is no posterior, or not for these pairs",
-        "The numbers are those of the lines below.",
+        "(k): refused, with line k below; its numbers are those of the first test.",
         grid(wrong, lines),
-        "\n".join(f"{number}. {line}" for line, number in lines.items()),
+        "\n".join(f"{number}. {line}" for number, line in lines.values()),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -44,7 +47,7 @@ def about(result: dict[str, Any]) -> str:
     )
 
 
-def grid(rows: list[dict[str, Any]], lines: dict[str, int]) -> str:
+def grid(rows: list[dict[str, Any]], lines: Lines) -> str:
     heads = ["posterior", *HEADS.values()]
     written = [line(heads), line(["---"] * len(heads))]
     for row in rows:
@@ -55,10 +58,10 @@ def grid(rows: list[dict[str, Any]], lines: dict[str, int]) -> str:
     return "\n".join(written)
 
 
-def said(cell: dict[str, Any], lines: dict[str, int]) -> str:
+def said(cell: dict[str, Any], lines: Lines) -> str:
     if "red" in cell:
         return "**RED**"
-    return f"{cell['p']:.2g}" if "p" in cell else f"refused ({lines[cell['error']]})"
+    return f"{cell['p']:.2g}" if "p" in cell else f"({lines[kind_of(cell['error'])][0]})"
 
 
 def line(cells: list[str]) -> str:
@@ -76,7 +79,14 @@ def levels(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def number_of_lines(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """Every error once, numbered as they come."""
+def number_of_lines(rows: list[dict[str, Any]]) -> Lines:
+    """Every error once, numbered as they come; those that differ by numbers alone are one."""
     errors = [cell["error"] for row in rows for cell in row["cells"].values() if "error" in cell]
-    return {error: k for k, error in enumerate(dict.fromkeys(errors), 1)}
+    first: dict[str, str] = {}
+    for error in errors:
+        first.setdefault(kind_of(error), error)
+    return {kind: (k, error) for k, (kind, error) in enumerate(first.items(), 1)}
+
+
+def kind_of(error: str) -> str:
+    return re.sub(r"\d+", "#", error)

@@ -83,6 +83,15 @@ def built(method: str, way: str | None = None, x: str = "vectors", **keywords: A
         return trained.build_posterior(**asked)
 
 
+def likelihood(x: str = "vectors") -> Any:
+    """The density estimator of NLE, which draws x: with x as wide as theta nothing tells it."""
+    with training():
+        from sbi.inference import NLE
+
+        trained = NLE(PRIOR, show_progress_bars=False, **TRAINERS["NLE"])
+        return trained.append_simulations(*pairs(x, 200, 1)).train(max_num_epochs=3)
+
+
 def weighted() -> Any:
     posterior = built("NRE", "importance")
     posterior.method = "importance"  # it gives pairs of draws and weights
@@ -119,6 +128,7 @@ def sbi_rows() -> list[Specimen]:
         row("NPE, images, CNN", build=partial(built, "NPE", x="images"), x="images"),
         row("NPE, trials, permutation-invariant", build=partial(built, "NPE", x="trials"),
             x="trials"),
+        row("NLE, its estimator, x as wide as theta", build=likelihood),
         row("NPE-A", build=partial(built, "NPE_A")),
         row("FMPE", build=partial(built, "FMPE"), shared=True),
         row("FMPE, SDE", build=partial(built, "FMPE", "sde"), shared=True),

@@ -11,6 +11,7 @@ from typing import Any
 from simulators.files.records import read_record, record_path, write_record
 
 from ..perturbations import Failure
+from ..posteriors.pairs.repeats import told_of_repeats
 from ..seeds import part_seed
 from ..threads import one_thread
 from .trials import Trial
@@ -55,7 +56,8 @@ def work_cell(cell: PowerCell, failure: Failure, trial: Trial, folder: Path | No
         with one_thread():
             task = failure.at(cell.strength)
             seed = part_seed(cell.seed, cell.seed_index)
-            p_values = tuple(trial.p_values(task, cell.num_pairs, cell.repetitions, seed))
+            with told_of_repeats():  # a law of few images gives them again and again
+                p_values = tuple(trial.p_values(task, cell.num_pairs, cell.repetitions, seed))
             _check_p_values(p_values)
     except Exception as raised:  # whatever a test raises, the other cells go on
         p_values = ()

@@ -79,7 +79,7 @@ def panel(
     """
     check_counts(num_swaps=num_swaps)
     pairs = _that_fit(given(q, theta, x, LEAST_PAIRS), part_seed(seed, 1))
-    num_samples = num_samples or num_draws(*pairs.theta.shape)
+    num_samples = num_draws(*pairs.theta.shape) if num_samples is None else num_samples
     here = None if x_o is None else only(pairs.observations(x_o))[0]
     draws = pairs.draws(num_samples, part_seed(seed, 0))
     details: dict[str, Any] = {"num_samples": num_samples}

@@ -26,6 +26,9 @@ from ..seeds import part_seed
 
 _bar_is_shown: ContextVar[bool] = ContextVar("_bar_is_shown", default=False)
 
+# What torch says of an input whose shape is not that of a layer.
+_OTHER_SHAPE = ("shapes cannot be multiplied", "input to conv", "expected input")
+
 
 @runtime_checkable
 class Posterior(Protocol):
@@ -71,7 +74,8 @@ class BatchedPosterior(Posterior):
         """Draw (num_samples, n, d) given x (n, *event).
 
         Raises:
-            ValueError: if the draws have another shape, with the shape that was expected.
+            ValueError: if the draws have another shape, with the shape that was expected, or x has
+                one that a network in q does not take.
         """
         x = as_observations(x, "x")
         batches = list(self._batches(num_samples, len(x), 1 if self.looped(x) else self.batch_size))
@@ -79,7 +83,8 @@ class BatchedPosterior(Posterior):
         run = _Graphless()
         with progress_bar(len(batches), f"sampling {self.name}", self.progress) as advance:
             for k, (start, stop) in enumerate(batches):
-                drawn = run(partial(self.draw, num_samples, x[start:stop]), part_seed(seed, k))
+                asked = partial(self._drawn, num_samples, x[start:stop])
+                drawn = run(asked, part_seed(seed, k))
                 parts.append(check_samples(drawn, num_samples, stop - start, self.name))
                 advance()
         return torch.cat(parts, dim=1)
@@ -116,6 +121,19 @@ class BatchedPosterior(Posterior):
         x = as_observations(x, "x")
         z = torch.as_tensor(_Graphless()(partial(self.base, theta, x), 0))
         return z.detach().to("cpu", torch.float32)
+
+    def _drawn(self, num_samples: int, x: Tensor) -> Any:
+        """Draws at x (b, *event), or what shape of x the network in q cannot take."""
+        try:
+            return self.draw(num_samples, x)
+        except RuntimeError as error:
+            line = str(error).partition("\n")[0]
+            if not any(words in line for words in _OTHER_SHAPE):
+                raise
+            raise ValueError(
+                f"`q` ({self.name}) failed at x of shape {tuple(x.shape)}, which its network does "
+                f"not take ({line}). Was it built for other x?"
+            ) from error
 
     @staticmethod
     def _batches(num_samples: int, rows: int, most: int) -> Iterator[tuple[int, int]]:
