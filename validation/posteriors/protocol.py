@@ -1,6 +1,6 @@
 """What a posterior is to the tests: something that draws ``theta ~ q(. | x)`` for many x.
 
-One layout everywhere: ``q.sample(num_samples, x)`` maps x (n, *event) to (num_samples, n, d),
+One layout everywhere: ``q.sample(num_samples, x)`` maps x (n, ...) to (num_samples, n, d),
 sample axis first, as sbi, zuko and torch.distributions lay samples out. An observation has the
 shape that q was trained on: a vector (p,), an image, a set of trials. :func:`as_posterior` brings
 other things into that form, and refuses a shape that could be read in two ways.
@@ -35,13 +35,13 @@ class Posterior(Protocol):
     """A posterior estimate under test.
 
     ``sample`` must be a function of its arguments alone: same seed, same draws. A posterior may
-    also offer ``log_prob(theta (K, n, d), x (n, *event)) -> (K, n)``, up to a constant for each
-    x, and ``to_base(theta (n, d), x (n, *event)) -> z (n, d)``, the inverse of a flow whose base
+    also offer ``log_prob(theta (K, n, d), x (n, ...)) -> (K, n)``, up to a constant for each
+    x, and ``to_base(theta (n, d), x (n, ...)) -> z (n, d)``, the inverse of a flow whose base
     is N(0, I).
     """
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """Draw (num_samples, n, d) given x (n, *event)."""
+        """Draw (num_samples, n, d) given x (n, ...)."""
         ...
 
 
@@ -54,24 +54,24 @@ class BatchedPosterior(Posterior):
     """
 
     draw: Callable[[int, Tensor], Any]
-    """(num_samples, x (b, *event)) -> (num_samples, b, d)."""
+    """(num_samples, x (b, ...)) -> (num_samples, b, d)."""
     name: str
     """What the errors call it."""
     density: Callable[[Tensor, Tensor], Any] | None = None
-    """(theta (K, n, d), x (n, *event)) -> log q up to a constant for each x, (K, n)."""
+    """(theta (K, n, d), x (n, ...)) -> log q up to a constant for each x, (K, n)."""
     base: Callable[[Tensor, Tensor], Any] | None = None
-    """(theta (n, d), x (n, *event)) -> z (n, d), N(0, I) under q."""
+    """(theta (n, d), x (n, ...)) -> z (n, d), N(0, I) under q."""
     batch_size: int = 1_000
     """Most observations in one call of ``draw``."""
     progress: bool = False
     """Whether to show a bar over the batches, with the time left."""
     looped: Callable[[Tensor], bool] = lambda _: False
-    """Whether ``draw`` takes x like these (n, *event) one at a time, as (1, *event)."""
+    """Whether ``draw`` takes x like these (n, ...) one at a time, as (1, ...)."""
 
     __repr__ = summary
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        """Draw (num_samples, n, d) given x (n, *event).
+        """Draw (num_samples, n, d) given x (n, ...).
 
         Raises:
             ValueError: if the draws have another shape, with the shape that was expected, or x has
@@ -90,7 +90,7 @@ class BatchedPosterior(Posterior):
         return torch.cat(parts, dim=1)
 
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Log q(theta | x) up to a constant for each x: theta (K, n, d), x (n, *event) -> (K, n).
+        """Log q(theta | x) up to a constant for each x: theta (K, n, d), x (n, ...) -> (K, n).
 
         Raises:
             NotImplementedError: if this posterior offers draws only.
@@ -109,7 +109,7 @@ class BatchedPosterior(Posterior):
         return values.detach().to("cpu", torch.float32)
 
     def to_base(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Map theta (n, d) to the base N(0, I) of a flow, given x (n, *event).
+        """Map theta (n, d) to the base N(0, I) of a flow, given x (n, ...).
 
         Raises:
             NotImplementedError: if this posterior is not a flow with a known inverse.
@@ -123,7 +123,7 @@ class BatchedPosterior(Posterior):
         return z.detach().to("cpu", torch.float32)
 
     def _drawn(self, num_samples: int, x: Tensor) -> Any:
-        """Draws at x (b, *event), or what shape of x the network in q cannot take."""
+        """Draws at x (b, ...), or what shape of x the network in q cannot take."""
         try:
             return self.draw(num_samples, x)
         except RuntimeError as error:
@@ -203,7 +203,7 @@ def check_samples(samples: Any, num_samples: int, rows: int, name: str) -> Tenso
 
 
 def as_observations(values: Any, argument: str) -> Tensor:
-    """Return observations (n, *event), each in its own shape, as float32 on the CPU.
+    """Return observations (n, ...), each in its own shape, as float32 on the CPU.
 
     Raises:
         ValueError: if there is no axis of observations besides those of one observation.

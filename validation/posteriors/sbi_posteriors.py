@@ -99,7 +99,7 @@ def _means_the_same(posterior: Any, single: str, batched: str) -> bool:
 
 
 def _draw(posterior: Any, name: str) -> tuple[Draw, Looped]:
-    """A function (K, x (n, *event)) -> (K, n, d), and whether it takes such x one at a time."""
+    """A function (K, x (n, ...)) -> (K, n, d), and whether it takes such x one at a time."""
     if _is_ensemble(posterior):
         parts = [_draw(component, name) for component in posterior.posteriors]
         weights = torch.as_tensor(posterior.weights).detach().cpu()
@@ -127,7 +127,7 @@ def _draw(posterior: Any, name: str) -> tuple[Draw, Looped]:
 
 
 def _plain_draws(posterior: Any, num_samples: int, x: Tensor) -> Any:
-    """Draws of one posterior for many x (n, *event)."""
+    """Draws of one posterior for many x (n, ...)."""
     keywords = _quiet(posterior.sample_batched)
     if "init_strategy_parameters" in arguments(posterior.sample_batched):
         # sbi 0.27 writes into the posterior's own.
@@ -137,7 +137,7 @@ def _plain_draws(posterior: Any, num_samples: int, x: Tensor) -> Any:
 
 
 def _draws_at_one(posterior: Any, num_samples: int, x: Tensor) -> Tensor:
-    """Draws (K, 1, d) at x (1, *event), or at the trials of one observation."""
+    """Draws (K, 1, d) at x (1, ...), or at the trials of one observation."""
     if hasattr(posterior, "vi_method"):
         posterior = _trained_at(posterior, x)
     keywords = _quiet(posterior.sample)
@@ -223,6 +223,6 @@ def _log_prob(posterior: Any, normalised: bool = False) -> Density | None:
 def _mixture_log_prob(
     densities: list[Density], weights: Tensor, theta: Tensor, x: Tensor
 ) -> Tensor:
-    """``log sum_c w_c q_c(theta | x)`` at theta (K, n, d) and x (n, *event): (K, n)."""
+    """``log sum_c w_c q_c(theta | x)`` at theta (K, n, d) and x (n, ...): (K, n)."""
     values = torch.stack([torch.as_tensor(density(theta, x)).cpu() for density in densities])
     return torch.logsumexp(weights.log().reshape(-1, 1, 1) + values, dim=0)

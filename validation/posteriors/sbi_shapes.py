@@ -28,7 +28,7 @@ def trained_shape(posterior: Any) -> tuple[torch.Size | None, bool]:
 
 
 def as_conditions(x: Tensor, shape: torch.Size | None, name: str, hint: str = "") -> Tensor:
-    """Return x (n, *event) as (n, *shape), flat observations unfolded.
+    """Return x (n, ...) as (n, *shape), flat observations unfolded.
 
     Raises:
         ValueError: if an observation has another number of values than those trained on.

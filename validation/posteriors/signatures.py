@@ -61,7 +61,7 @@ class Call:
     """Whether it takes a single observation, without an axis of observations."""
 
     def __call__(self, sampler: Callable[..., Any], num_samples: int, x: Tensor) -> Any:
-        """Draws at x (n, *event), or at one x (*event)."""
+        """Draws at x (n, ...), or at one x (...)."""
         values = {self.amount: (num_samples,) if self.as_shape else num_samples, self.x: x}
         named = {name: value for name, value in values.items() if name not in self.by_place}
         return sampler(*(values[name] for name in self.by_place), **named)

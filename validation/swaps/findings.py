@@ -216,6 +216,12 @@ def _without_echoes(found: list[tuple[_About, float]]) -> list[tuple[_About, flo
             "skew": same & (_ODD | _EVEN),
             "width": same & _EVEN,
             "tails": same & _EVEN,
+            # Normal scores of a parameter that is off multiply to no correlation.
+            "dependence": [
+                about
+                for about, _ in found
+                if about[0] in _ODD | _EVEN and set(about[1]) <= set(parameters)
+            ],
             "whole": any_width or same,
             "shape": any_width or same,
         }.get(kind, {kind} & same if column is not None else set())
