@@ -5,9 +5,9 @@ q is exact, theta | x ~ N(x / 2, 1/2) of as many parameters as x has values; eac
 takes fewer has its own number). A cell is CPU seconds, memory above that of the imports, and the
 p-value; or the one line that the test refuses with. Beyond 120 CPU seconds or 8 GiB it is stopped.
 
-    python examples/benchmarks/validation_size.py FOLDER    # cells are kept in FOLDER
+    python examples/benchmarks/validation_size.py FOLDER [MINUTES]    # cells are kept in FOLDER
 
-Writes validation_size.json and .md beside it.
+Nothing is begun after so many minutes. Writes validation_size.json and .md beside it.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def cell(test: str, pairs: int, width: int, folder: Path) -> dict[str, Any]:
+def cell(test: str, pairs: int, width: int, folder: Path, end: float) -> dict[str, Any]:
     """One cell, kept."""
     path = folder / f"{test}--{pairs}--{width}.json"
     if not path.is_file():
+        if time.monotonic() >= end:
+            return {"test": test, "pairs": pairs, "width": width, "stopped": "not run"}
         asked = [sys.executable, __file__, "cell", test, str(pairs), str(width)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
@@ -105,7 +107,8 @@ def main() -> None:
 
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    cells = [cell(test, n, d, folder) for test in METHODS for n in PAIRS for d in WIDTHS]
+    end = time.monotonic() + 60.0 * float(sys.argv[2] if len(sys.argv) > 2 else "inf")
+    cells = [cell(test, n, d, folder, end) for test in METHODS for n in PAIRS for d in WIDTHS]
     values = {"cells": cells, "machine": "2 shared x86-64 cores, one thread"}
     RESULT.write_text(json.dumps(values, indent=1) + "\n")
     RESULT.with_suffix(".md").write_text(markdown(cells))

@@ -124,3 +124,9 @@ def test_a_workflow_of_bayesflow_is_refused_with_the_line_to_write() -> None:
     with pytest.raises(TypeError) as error:
         as_posterior(BasicWorkflow())
     check_line(error, r"conditions=\{'x': x.numpy\(\)\}, seed=seed\)\['theta'\], layout=")
+
+
+def test_x_of_another_width_than_a_network_takes_is_told() -> None:
+    with pytest.raises(ValueError, match="which its network does not take") as error:
+        as_posterior(flow(2)).sample(5, torch.zeros(4, 3))
+    check_line(error, r"x of shape \(4, 3\), which its network does not take")
