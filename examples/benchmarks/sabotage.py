@@ -34,8 +34,8 @@ RESULT = Path(__file__).with_suffix(".json")
 DRAWS = 100
 ROWS = {"exact": 10_000, "own draws": 4_000, "honest": 3_000, "sabotage": 3_000}
 SIZES = (100, 300, 1_000)
-MOST_SETS = {"exact": 100, "own draws": 100, "honest": 20, "sabotage": 20}
-HOLM_SETS, HOLM_SIZES = 5, (100, 300)
+MOST_SETS = {"exact": 100, "own draws": 100, "honest": 10, "sabotage": 10}
+HOLM_SETS, HOLM_SIZES = 2, (100, 300)
 LEFT_OUT = ("panel", "hpd", "colt")
 """Of the tests under Holm: kept draws have no density, and full CoLT takes a minute a set."""
 
