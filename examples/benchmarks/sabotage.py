@@ -1,4 +1,4 @@
-"""Twenty NPEs that went wrong in ways that happen: how many are caught, and by what.
+"""NPEs that went wrong in ways that happen: how many are caught, and by what.
 
 Every posterior is trained with sbi, or used wrongly after an honest training, and its draws at
 3,000 fresh pairs are kept (more where it is right, to count false alarms). Sets of 100, 300 and

@@ -102,7 +102,7 @@ def estimator(problem: Problem, pairs: tuple[Tensor, Tensor], seed: int) -> Any:
 
 @cache
 def honest(problem: Problem, flow: str | None = None) -> Any:
-    """Well trained: on many simulations, to the end."""
+    """Well trained: on many simulations, to the end or for 200 epochs."""
     settings = {"training_batch_size": 500, "learning_rate": 1e-3, "max_num_epochs": 200}
     return npe(problem, problem.pairs(MANY, 11), 12, flow=flow, **settings)
 
