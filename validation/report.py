@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,12 +13,11 @@ from simulators.files.versions import installed_versions
 
 from .controls import CONTROLS
 from .results.evidence import evidence_of
-from .results.notes import note_of
+from .results.notes import MethodNote, note_of
 from .results.report_file import FORMAT, FORMAT_VERSION, check_of, write_report
 from .results.result import ValidationResult
 from .results.tables import html_table, text_table
-from .swaps.deviations import LOG_DENSITY
-from .swaps.words import TESTS, sentences, wrong_words
+from .swaps.words import TESTS, what_is_wrong
 
 _PACKAGES = ("abi-toolkit", "torch", "numpy", "scipy", "sbi")
 _MOST_LINES = 4
@@ -44,9 +43,9 @@ class Report:
     controls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Holm-adjusted p-values of the same tests for posteriors that are wrong on purpose: "prior",
     "wide"; empty where :func:`validate` was not asked for them."""
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
     """Of the parameters, where theta named them."""
-    x_names: tuple[str, ...] | None = None
+    x_names: Sequence[str] | None = None
     """Of the columns of x, where x named them."""
 
     @property
@@ -81,13 +80,7 @@ class Report:
 
     def _wrong(self, panel: ValidationResult) -> tuple[str, ...]:
         """What the panel finds."""
-        if "deviations" in panel.details:
-            parts = panel.details["deviations"]
-            parts = sorted(parts, key=lambda part: part.size, reverse=True)
-            words = (wrong_words(part) for part in parts if part.name != LOG_DENSITY)
-            found = tuple(text for text in words if text is not None)
-        else:
-            found = sentences(panel.details["findings"], self.names, self.x_names)
+        found = what_is_wrong(panel.details, self.names, self.x_names)
         p_values = panel.details["p_values"]
         least = TESTS[min(p_values, key=lambda name: p_values[name])]
         return found or (f"{least} tells q from the truth, though no one thing stands out",)
@@ -97,7 +90,7 @@ class Report:
         rows = [
             result.to_dict()
             | {"p_value_adjusted": adjusted, "rejected": adjusted <= self.alpha}
-            | _note(result.method)
+            | asdict(note_of(result.method) or MethodNote("", "", ""))
             for result, adjusted in zip(self.results, self.adjusted, strict=True)
         ]
         return {
@@ -206,13 +199,6 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [save_plot(result, folder / f"{result.method}.png") for result in self.results]
         return paths + save_local_plots(self.results, self.x, folder)
-
-
-def _note(method: str) -> dict[str, str]:
-    note = note_of(method)
-    if note is None:
-        return {"sees": "", "blind_to": "", "source": ""}
-    return {"sees": note.sees, "blind_to": note.blind_to, "source": note.source}
 
 
 def report_data(

@@ -12,6 +12,7 @@ from simulators.arguments import FRACTION
 from .methods.registry import METHODS
 from .methods.together import LOCAL, Together, together
 from .posteriors.draws import check_counts, given, only
+from .posteriors.pairs.arrays import columns_of
 from .posteriors.pairs.repeats import told_of_repeats
 from .posteriors.protocol import progress_bar
 from .report import Report
@@ -75,7 +76,7 @@ def validate(
     pairs = given(q, theta, x)
     here = None if x_o is None else pairs.observations(x_o)
     tests = together(pairs, here, num_samples, seed, names)
-    names_of_both = _column_names(theta), _column_names(x)
+    names_of_both = columns_of(theta), columns_of(x)
     return _run(tests, names, methods == "all", alpha, controls, progress, names_of_both)
 
 
@@ -123,7 +124,7 @@ def validate_at(
     pairs = given(q, theta, x)
     here = only(pairs.observations(x_o))
     tests = together(pairs, here, num_samples, seed, names, at_x_o=True)
-    names_of_both = _column_names(theta), _column_names(x)
+    names_of_both = columns_of(theta), columns_of(x)
     return _run(tests, names, False, alpha, controls, progress, names_of_both)
 
 
@@ -155,7 +156,7 @@ def _run(
     alpha: float,
     controls: bool,
     progress: bool,
-    names_of_both: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
+    names_of_both: tuple[list[str] | None, list[str] | None],
 ) -> Report:
     """The tests one after another; one that cannot run is left out or raises."""
     results: list[ValidationResult] = []
@@ -199,9 +200,3 @@ def _adjusted(results: list[ValidationResult]) -> tuple[float, ...]:
     others = [result.p_value for result in results if result.method != "panel"]
     left = iter(holm(others) if others else [])
     return tuple(r.p_value if r.method == "panel" else next(left) for r in results)
-
-
-def _column_names(values: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame."""
-    columns = getattr(values, "columns", None)
-    return None if columns is None else tuple(map(str, columns))

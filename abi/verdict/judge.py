@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
-from validation.controls import WIDER
+from validation.controls import spread
 from validation.swaps.candidates import Candidates
 from validation.swaps.deviations import Deviation, deviations, expected_c2st
 from validation.swaps.panel import panel
@@ -194,8 +194,6 @@ def _prior(candidates: Candidates, seed: int) -> Candidates:
 
 def _wider(candidates: Candidates) -> Candidates:
     """The answer spread out about its mean at each x."""
-    theta, truth = candidates.theta, candidates.truth
-    centre = theta.mean(dim=0)
-    drawn = centre + WIDER * (theta - centre)
-    drawn[candidates.true, torch.arange(theta.shape[1])] = truth
+    drawn = spread(candidates.theta)
+    drawn[candidates.true, torch.arange(candidates.num_pairs)] = candidates.truth
     return replace(candidates, theta=drawn, log_q=None)

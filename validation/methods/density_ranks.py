@@ -56,19 +56,20 @@ def hpd_ranks(pairs: Given, num_samples: int, seed: int) -> tuple[Tensor, str]:
     ranks, density = [], "q.log_prob"
     for part, part_of in pairs.parts(num_samples, seed):
         draws = part.draws(num_samples, part_seed(part_of, 0))
-        score = own_density(part.q, draws)
+        known = log_densities(part.q, draws)
+        score = None if known is None else (known[0], known[1:])
         if score is None:
             score, density = _neighbour_density(draws), "nearest neighbours among half of the draws"
         ranks.append(randomised_ranks(*score, part_seed(part_of, 1)))
     return torch.cat(ranks), density
 
 
-def own_density(posterior: Any, draws: JointDraws) -> tuple[Tensor, Tensor] | None:
-    """Log-densities of truth (N,) and draws (K, N), or None where q has none."""
+def log_densities(posterior: Any, draws: JointDraws) -> Tensor | None:
+    """Log q of the truth, then of the draws, (1 + K, N), or None where q has none."""
     if not hasattr(posterior, "log_prob"):
         return None
     try:
-        values = posterior.log_prob(torch.cat([draws.theta[None], draws.samples]), draws.x)
+        values: Tensor = posterior.log_prob(draws.together, draws.x)
     except (NotImplementedError, AttributeError):
         return None
     if torch.isnan(values).any():
@@ -76,7 +77,7 @@ def own_density(posterior: Any, draws: JointDraws) -> tuple[Tensor, Tensor] | No
             f"`q` must have a density at its draws and at theta; log_prob gave "
             f"{int(torch.isnan(values).sum())} NaN in {values.numel()} values."
         )
-    return values[0], values[1:]
+    return values
 
 
 def _neighbour_density(draws: JointDraws) -> tuple[Tensor, Tensor]:

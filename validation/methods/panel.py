@@ -25,11 +25,11 @@ from ..seeds import part_seed
 from ..swaps.candidates import Candidates
 from ..swaps.context import around, everywhere
 from ..swaps.deviations import deviations
-from ..swaps.features import num_features, ranks_of_truth
+from ..swaps.features import num_features
 from ..swaps.findings import findings
-from ..swaps.panel import NUM_SWAPS, Panel
+from ..swaps.panel import NUM_SWAPS
 from ..swaps.panel import panel as panel_of
-from .density_ranks import own_density
+from .density_ranks import log_densities
 
 LEAST_PAIRS = 10
 MOST_DRAWS, LEAST_DRAWS = 100, 25
@@ -82,23 +82,18 @@ def panel(
     num_samples = num_draws(*pairs.theta.shape) if num_samples is None else num_samples
     here = None if x_o is None else only(pairs.observations(x_o))[0]
     draws = pairs.draws(num_samples, part_seed(seed, 0))
+    candidates = _candidates(pairs.q, draws, here, seed)
+    found = panel_of(candidates, part_seed(seed, 4), num_swaps)
     details: dict[str, Any] = {"num_samples": num_samples}
     if here is None:
-        candidates = _everywhere(pairs.q, draws, part_seed(seed, 2))
-        found = panel_of(candidates, part_seed(seed, 4), num_swaps)
         details["findings"] = findings(
             candidates, draws.x, part_seed(seed, 5), alpha=ALPHA, num_swaps=num_swaps
         )
     else:
-        candidates = _around(pairs.q, draws, here, seed)
-        found = panel_of(candidates, part_seed(seed, 4), num_swaps)
         names = tuple(f"theta_{j + 1}" for j in range(draws.theta.shape[1]))
         details |= {"x_o": here[None], "deviations": deviations(candidates, names)}
-    details |= {"num_pairs": candidates.num_pairs, "ranks": ranks_of_truth(candidates)}
-    return _result(found, seed, details)
-
-
-def _result(found: Panel, seed: int, details: dict[str, Any]) -> ValidationResult:
+    ranks = candidates.of_truth(candidates.ranks)
+    details |= {"num_pairs": candidates.num_pairs, "ranks": ranks}
     return ValidationResult(
         "panel",
         found.statistic,
@@ -109,37 +104,25 @@ def _result(found: Panel, seed: int, details: dict[str, Any]) -> ValidationResul
     )
 
 
-def _everywhere(q: Posterior, draws: JointDraws, seed: int) -> Candidates:
-    together = torch.cat([draws.theta[None], draws.samples])
-    return Candidates.of(
-        draws.theta,
-        draws.samples,
-        everywhere(draws.x, together),
-        None,
-        _log_q(q, draws),
-        seed=seed,
-    )
-
-
-def _around(q: Posterior, draws: JointDraws, x_o: Tensor, seed: int) -> Candidates:
-    theta_o = drawn(q, _AT_X_O, x_o[None], draws.theta.shape[1], part_seed(seed, 6))[:, 0]
-    together = torch.cat([draws.theta[None], draws.samples])
-    context, distance = around(draws.x, together, x_o, theta_o, part_seed(seed, 7))
-    near = distance.argsort()[: max(_LEAST_NEAR, round(_NEAREST * len(distance)))]
-    return Candidates.of(
+def _candidates(q: Posterior, draws: JointDraws, x_o: Tensor | None, seed: int) -> Candidates:
+    """The true theta among q's draws; at an x_o, of the pairs that are nearest to it."""
+    distance = None
+    if x_o is None:
+        context = everywhere(draws.x, draws.together)
+    else:
+        theta_o = drawn(q, _AT_X_O, x_o[None], draws.theta.shape[1], part_seed(seed, 6))[:, 0]
+        context, distance = around(draws.x, draws.together, x_o, theta_o, part_seed(seed, 7))
+    whole = Candidates.of(
         draws.theta,
         draws.samples,
         context,
         distance,
-        _log_q(q, draws),
+        log_densities(q, draws),
         seed=part_seed(seed, 2),
-    ).rows(near)
-
-
-def _log_q(q: Posterior, draws: JointDraws) -> Tensor | None:
-    """Log q of the truth, then of the draws, (1 + K, N); None where q has no density."""
-    found = own_density(q, draws)
-    return None if found is None else torch.cat([found[0][None], found[1]])
+    )
+    if distance is None:
+        return whole
+    return whole.rows(distance.argsort()[: max(_LEAST_NEAR, round(_NEAREST * len(distance)))])
 
 
 def num_draws(pairs: int, width: int) -> int:

@@ -14,7 +14,7 @@ from simulators.arguments import FRACTION
 from simulators.random import as_count, torch_generator
 
 from ..seeds import part_seed
-from .pairs.arrays import as_numbers, flat_rows, names_of
+from .pairs.arrays import as_numbers, check_resolution, flat_rows, names_of
 from .pairs.near import check_within
 from .pairs.repeats import warn_of_repeats
 from .protocol import Posterior, check_samples
@@ -36,6 +36,11 @@ class JointDraws:
     theta: Tensor
     x: Tensor
     samples: Tensor
+
+    @property
+    def together(self) -> Tensor:
+        """Theta, then the draws, (1 + K, N, d)."""
+        return torch.cat([self.theta[None], self.samples])
 
     def rows(self, index: Tensor) -> JointDraws:
         """The pairs at ``index`` (m,), with their draws."""
@@ -193,8 +198,8 @@ def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
             f"`theta` must be a matrix, one row a draw; got shape {tuple(theta.shape)}. For one "
             "column use theta[:, None] or, of a series, theta.to_frame()."
         )
-    _check_resolution(theta, "theta")
-    _check_resolution(x, "x")
+    check_resolution(theta, "theta")
+    check_resolution(x, "x")
     theta, x = theta.float().contiguous(), x.float().contiguous()
     if len(theta) != len(x):
         raise ValueError(
@@ -217,28 +222,8 @@ def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
     return theta, x
 
 
-def _check_resolution(rows: Tensor, name: str) -> None:
-    """Refuse columns (N, f) whose values float32 does not tell apart: ties hide what is wrong.
-
-    Raises:
-        ValueError: if a column's spread is less than a hundred steps of float32 at its place.
-    """
-    if rows.dtype != torch.float64 or len(rows) < 2:
-        return
-    spread, place = rows.std(dim=0), rows.abs().amax(dim=0)
-    coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
-    if coarse.any():
-        j = int(coarse.nonzero()[0, 0])
-        raise ValueError(
-            f"`{name}`: column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
-            "which float32 cannot tell apart; subtract a constant from it"
-            + (", and the same from q's draws." if name == "theta" else " before q sees it.")
-        )
-
-
-def checked_observations(x_o: Any, event: int | tuple[int, ...]) -> Tensor:
+def checked_observations(x_o: Any, event: tuple[int, ...]) -> Tensor:
     """Return one observation of shape ``event``, or several, as finite float32 rows (m, p)."""
-    event = (event,) if isinstance(event, int) else event
     values = as_numbers(x_o, "x_o").float()
     bad = int((~torch.isfinite(values)).sum())
     one = values[None] if values.shape == event else values

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from simulators.random import isolated_rng
 from simulators.summary import summary
 
 from ..seeds import part_seed
+from .pairs.arrays import as_numbers
 
 _bar_is_shown: ContextVar[bool] = ContextVar("_bar_is_shown", default=False)
 
@@ -208,7 +208,7 @@ def as_observations(values: Any, argument: str) -> Tensor:
     Raises:
         ValueError: if there is no axis of observations besides those of one observation.
     """
-    rows = _as_float(values)
+    rows = as_numbers(values, argument).float()
     if rows.ndim < 2:
         raise ValueError(
             f"`{argument}` must hold one observation a row, shape (n, p) or (n, *shape); got "
@@ -220,26 +220,13 @@ def as_observations(values: Any, argument: str) -> Tensor:
 
 def as_matrix(values: Any, argument: str) -> Tensor:
     """Return ``values`` as a float32 matrix on the CPU, one row a draw."""
-    rows = _as_float(values)
+    rows = as_numbers(values, argument).float()
     if rows.ndim != 2:
         raise ValueError(
             f"`{argument}` must be a matrix, one row a draw; got shape {tuple(rows.shape)}. "
             f"For one column use {argument}[:, None], for one row {argument}[None, :]."
         )
     return rows.contiguous()
-
-
-def _as_float(values: Any) -> Tensor:
-    if not isinstance(values, Tensor):
-        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
-    rows: Tensor = values.detach().to("cpu", torch.float32)
-    return rows
-
-
-def as_rows(values: Any, argument: str) -> Tensor:
-    """Return one row (p,) or several (m, p) as a float32 matrix (m, p) on the CPU."""
-    rows = torch.as_tensor(values)
-    return as_matrix(rows[None] if rows.ndim == 1 else rows, argument)
 
 
 @contextmanager

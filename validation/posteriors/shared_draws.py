@@ -19,7 +19,7 @@ from torch import Tensor
 from simulators.random import torch_generator
 from simulators.summary import summary
 
-from ..controls import WIDER
+from ..controls import spread
 from ..seeds import part_seed
 from .draws import drawn
 from .protocol import Posterior
@@ -71,7 +71,7 @@ def wrong_on_purpose(
     """
     x, samples = shared.stored.x, shared.stored.samples
     others = StoredSamples(x, _of_others(theta, len(samples), seed))
-    widened = StoredSamples(x, _spread(samples))
+    widened = StoredSamples(x, spread(samples))
     return {
         "prior": (SharedDraws(PairsTheta(theta), others), len(theta) - 1),
         "wide": (SharedDraws(Widened(shared), widened), len(samples)),
@@ -99,13 +99,7 @@ class Widened(Posterior):
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draws (num_samples, n, d) given x (n, p)."""
-        return _spread(self.q.sample(num_samples, x, seed))
-
-
-def _spread(samples: Tensor) -> Tensor:
-    """Draws (L, n, d), so many times as far from their mean at each of n observations."""
-    mean = samples.mean(dim=0)
-    return mean + WIDER * (samples - mean)
+        return spread(self.q.sample(num_samples, x, seed))
 
 
 def _of_others(theta: Tensor, num_samples: int, seed: int) -> Tensor:

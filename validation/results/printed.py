@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ..swaps.deviations import LOG_DENSITY
-from ..swaps.words import sentences, wrong_words
+from ..swaps.words import what_is_wrong
 from .notes import note_of
 from .tested import Tested
 
@@ -129,10 +128,7 @@ def _what_is_wrong(result: Tested) -> str:
     """The clearest finding of a test that says what is wrong, and how many more there are."""
     if result.p_value > _LEVEL:
         return ""
-    off = [part for part in result.details.get("deviations", ()) if part.name != LOG_DENSITY]
-    by_size = sorted(off, key=lambda part: part.size, reverse=True)
-    found = list(sentences(result.details.get("findings", ())))
-    found += filter(None, map(wrong_words, by_size))
+    found = what_is_wrong(result.details)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return found[0] + more if found else ""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,7 +71,16 @@ class Candidates:
     @property
     def truth(self) -> Tensor:
         """The true theta, (N, d)."""
-        return self.theta[self.true, torch.arange(self.num_pairs)]
+        return self.of_truth(self.theta)
+
+    @cached_property
+    def ranks(self) -> Tensor:
+        """Of every parameter among the candidates at its x, (C, N, d)."""
+        return among(self.theta)
+
+    def of_truth(self, values: Tensor) -> Tensor:
+        """Of values of all candidates (C, N, ...) those of the true one, (N, ...)."""
+        return values[self.true, torch.arange(self.num_pairs)]
 
     def rows(self, chosen: Tensor) -> Candidates:
         """Some of the pairs."""
@@ -95,3 +106,16 @@ def swaps(candidates: Candidates, num_swaps: int, seed: int) -> Tensor:
     generator = torch_generator(child_seed(seed, 0))
     random = torch.randint(len(candidates.theta), shape, generator=generator)
     return torch.cat([candidates.true[None], random])
+
+
+def among(values: Tensor) -> Tensor:
+    """Ranks of values (C, ...) among the first axis, (rank - 1/2) / C in (0, 1).
+
+    Ties take the ranks that their places give them, which are random.
+    """
+    last = values.movedim(0, -1).contiguous().numpy()
+    order = np.argsort(last, axis=-1)  # numpy's is several times as fast as torch's
+    ranks = np.empty(last.shape, dtype=np.float32)
+    steps = (np.arange(len(values), dtype=np.float32) + 0.5) / len(values)
+    np.put_along_axis(ranks, order, np.broadcast_to(steps, ranks.shape), axis=-1)
+    return torch.from_numpy(ranks).movedim(-1, 0)

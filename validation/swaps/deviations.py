@@ -99,6 +99,8 @@ def deviations(
         members: of each flow's draws at x_o the mean, in sds of q there, and the log of their sd
             over q's, (M, d, 2).
     """
+    if candidates.distance is None:
+        raise ValueError("`candidates` must be around an x_o.")
     values, rough = scores_of(candidates), torch.zeros(len(names), 2)
     labels = list(names)
     if members is not None and len(members) > 1:
@@ -106,8 +108,6 @@ def deviations(
     if candidates.log_q is not None:
         labels.append(LOG_DENSITY)
         rough = torch.cat([rough, torch.zeros(1, 2)])
-    if candidates.distance is None:
-        raise ValueError("`candidates` must be around an x_o.")
     weights = nearness(candidates.distance)
     mean, error = read_at_x_o(values, candidates.context, weights)
     squares = _squares(values, candidates.context, weights)
@@ -164,7 +164,7 @@ def scores_of(candidates: Candidates) -> Tensor:
     if candidates.log_q is not None:
         columns.append(candidates.log_q[..., None])
     together = torch.cat(columns, dim=2)
-    truth = together[candidates.true, rows]
+    truth = candidates.of_truth(together)
     others = together.clone()
     others[candidates.true, rows] = torch.nan  # the truth is no draw of q
     mean = others.nanmean(dim=0)

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from simulators.random import child_seed, torch_generator
 
 from ..scores.frames import frame_of
-from .candidates import Candidates
+from .candidates import Candidates, among
 
 _ORDERS = 4  # Legendre polynomials of a marginal rank
 _MOST_PRODUCTS = 45  # pairs of parameters: all of ten
@@ -56,7 +55,7 @@ class Seen:
 def seen(candidates: Candidates, seed: int) -> Seen:
     """Work the features of all candidates out, once for all swaps."""
     theta = candidates.theta
-    ranks = among(theta)
+    ranks = candidates.ranks
     white = frame_of(theta).whitened(theta).clamp(-30.0, 30.0)
     reach = white.norm(dim=2)
     density = among(candidates.log_q if candidates.log_q is not None else -reach)
@@ -82,25 +81,6 @@ def num_features(width: int) -> int:
     products = min(_MOST_PRODUCTS, width * (width - 1) // 2)
     varying = _ORDERS // 2 * width * _MOST_CONTEXT
     return _ORDERS * width + 4 + products + 2 * _DIRECTIONS + varying
-
-
-def among(values: Tensor) -> Tensor:
-    """Ranks of values (C, ...) among the first axis, (rank - 1/2) / C in (0, 1).
-
-    Ties take the ranks that their places give them, which are random.
-    """
-    last = values.movedim(0, -1).contiguous().numpy()
-    order = np.argsort(last, axis=-1)  # numpy's is several times as fast as torch's
-    ranks = np.empty(last.shape, dtype=np.float32)
-    steps = (np.arange(len(values), dtype=np.float32) + 0.5) / len(values)
-    np.put_along_axis(ranks, order, np.broadcast_to(steps, ranks.shape), axis=-1)
-    return torch.from_numpy(ranks).movedim(-1, 0)
-
-
-def ranks_of_truth(candidates: Candidates) -> Tensor:
-    """Rank in (0, 1) of each true parameter among the candidates at its x, (N, d)."""
-    ranks: Tensor = among(candidates.theta)[candidates.true, torch.arange(candidates.num_pairs)]
-    return ranks
 
 
 def legendre(ranks: Tensor, orders: int) -> Tensor:

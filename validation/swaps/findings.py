@@ -23,10 +23,10 @@ from torch.nn.functional import embedding_bag
 
 from simulators.random import child_seed
 
-from .candidates import Candidates, swaps
+from .candidates import Candidates, among, swaps
 from .context import normal_scores
 from .deviations import scores_of
-from .features import among, legendre, principal
+from .features import legendre, principal
 from .statistics import places_of
 
 Kind = Literal[
@@ -118,7 +118,7 @@ class _Looked:
 
 def _look(candidates: Candidates, x: Tensor, places: Tensor) -> tuple[_Looked, Tensor]:
     """What is looked at, and the sum over the pairs of each for all swaps, (1 + B, M)."""
-    ranks = among(candidates.theta)
+    ranks = candidates.ranks
     width = ranks.shape[2]
     polynomials = legendre(ranks, len(_MARGINAL))
     about: list[_About] = [(kind, (j,), None) for j in range(width) for kind in _MARGINAL]
@@ -176,25 +176,20 @@ class _Measure:
     def _values(self, kind: Kind, parameters: list[int]) -> Tensor:
         """Values (N,) whose mean is the size."""
         if kind in ("whole", "shape"):
-            rank = self._truth(_density(self.candidates)[..., None])[:, 0]
+            rank = self.candidates.of_truth(_density(self.candidates))
             outer = (rank < 0.1) | (rank > 0.9)
             return ((rank >= 0.5) if kind == "whole" else outer).double()
-        ranks = among(self.candidates.theta[..., parameters])
+        ranks = self.candidates.ranks[..., parameters]
         if kind == "dependence":
             product = torch.special.ndtri(ranks).prod(dim=2)
-            more: Tensor = self._truth(product[..., None])[:, 0] - product.mean(dim=0)
+            more: Tensor = self.candidates.of_truth(product) - product.mean(dim=0)
             return more.double()
-        z, rank = self.z[:, parameters[0]], self._truth(ranks)[:, 0]
+        z, rank = self.z[:, parameters[0]], self.candidates.of_truth(ranks)[:, 0]
         if kind == "skew":
             return (rank > 0.9).double() - (rank < 0.1).double()
         if kind == "tails":
             return ((rank < 0.05) | (rank > 0.95)).double()
         return -z if kind in ("mean", "mean by x") else z.square().clamp_max(_LARGEST)
-
-    def _truth(self, values: Tensor) -> Tensor:
-        """Of values of all candidates (C, N, m) those of the true one, (N, m)."""
-        rows: Tensor = values[self.candidates.true, torch.arange(self.candidates.num_pairs)]
-        return rows
 
 
 def _density(candidates: Candidates) -> Tensor:

@@ -31,8 +31,8 @@ from torch.nn.functional import embedding_bag
 
 from simulators.random import child_seed, torch_generator
 
-from .candidates import Candidates
-from .features import Seen, among, legendre, principal
+from .candidates import Candidates, among
+from .features import Seen, legendre, principal
 
 _FOLDS = 5
 _RIDGE = 30.0  # over the number of pairs: errors of a fifth of a column's spread are typical

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .deviations import Deviation
+from .deviations import LOG_DENSITY, Deviation
 from .findings import Finding
 
 TESTS: Mapping[str, str] = {
@@ -18,6 +19,19 @@ TESTS: Mapping[str, str] = {
     "conformal_c2st": "conformal C2ST",
 }
 """The panel's tests as a reader knows them."""
+
+
+def what_is_wrong(
+    details: Mapping[str, Any],
+    names: Sequence[str] | None = None,
+    x_names: Sequence[str] | None = None,
+) -> tuple[str, ...]:
+    """What a panel found, in words: at all x by what is clearest, at an x_o by what is largest."""
+    if "deviations" not in details:
+        return sentences(details.get("findings", ()), names, x_names)
+    parts = sorted(details["deviations"], key=lambda part: part.size, reverse=True)
+    words = (wrong_words(part) for part in parts if part.name != LOG_DENSITY)
+    return tuple(text for text in words if text is not None)
 
 
 def wrong_words(part: Deviation) -> str | None:

@@ -86,9 +86,35 @@ def _hint(values: Any) -> str:
     return ". The order of the arguments is (q, theta, x)" if posterior else ""
 
 
+def check_resolution(rows: Tensor, name: str) -> None:
+    """Refuse columns (N, f) whose values float32 does not tell apart: ties hide what is wrong.
+
+    Raises:
+        ValueError: if a column's spread is less than a hundred steps of float32 at its place.
+    """
+    if rows.dtype != torch.float64 or len(rows) < 2:
+        return
+    spread, place = rows.std(dim=0), rows.abs().amax(dim=0)
+    coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
+    if coarse.any():
+        j = int(coarse.nonzero()[0, 0])
+        raise ValueError(
+            f"`{name}`: column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
+            "which float32 cannot tell apart; subtract a constant from it"
+            + (", and the same from q's draws." if name == "theta" else " before q sees it.")
+        )
+
+
 def names_of(values: Any) -> list[str] | None:
     """Names of the columns of a data frame, or of the values of one row of it; else None."""
-    names = getattr(values, "columns", None)
+    names = columns_of(values)
     if names is None and hasattr(values, "to_numpy"):
-        names = getattr(values, "index", None)
+        index = getattr(values, "index", None)
+        return None if index is None or callable(index) else [str(name) for name in index]
+    return names
+
+
+def columns_of(values: Any) -> list[str] | None:
+    """Names of the columns of a data frame; None of anything else."""
+    names = getattr(values, "columns", None)
     return None if names is None or callable(names) else [str(name) for name in names]
