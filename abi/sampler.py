@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, Simulations
+from simulators import Simulations
+from simulators.given.observation import Observed
 from simulators.running.engines import check_workers, open_engine
 
 from .config import ABIConfig
@@ -41,9 +42,9 @@ from .verdict.judge import untold
 
 
 def fit(
-    prior: Prior | Callable[[int], Any],
+    prior: Any,
     simulator: Callable[..., Any],
-    x_o: Tensor,
+    x_o: Any,
     *,
     num_simulations: int = 20_000,
     num_rounds: int | None = None,
@@ -64,13 +65,19 @@ def fit(
     """Fit the posterior of theta given one observation, from draws of prior and simulator alone.
 
     Args:
-        prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d). Its ``support``
-            and ``log_prob`` are used where it offers them; no density is needed.
-        simulator: theta (n, d) -> x (n, p): a task of :mod:`simulators` or your own function.
-        x_o: the observation, (p,) or (1, p).
-        num_simulations: hard budget of simulator calls, retries included.
-        num_rounds: T; 4 by default, 2 below 2,000 simulations. Later rounds get larger shares
-            (``config.growth``).
+        prior: anything with ``sample((n,)) -> (n, d)``; a dict, or a list of pairs, of names and
+            distributions of torch or scipy; or a function n -> (n, d). Its ``support`` and
+            ``log_prob`` are used where it offers them; no density is needed.
+        simulator: a task of :mod:`simulators`, a command, or your own function of numpy or torch:
+            of one theta (d,), of many (n, d), or of an argument a parameter.
+        x_o: the observation, (p,) or (1, p), or as the simulator returns it: a number, an image,
+            a dict or a row of a data frame, whose names are matched with the simulator's.
+        num_simulations: hard budget of simulator calls, retries included. Beyond it a function is
+            called once or twice, three times where it takes one theta as well as many, to find out
+            its form, more often only where it raises. A task or a command is not called, nor is
+            one of ``simulators.from_function`` with ``batched``.
+        num_rounds: T; 4 by default, 3 below 2,000 simulations, 2 below 750. Later rounds get larger
+            shares (``config.growth``).
         seed: the fit is a function of its arguments and this seed, whatever the workers. Fits side
             by side belong in processes: threads of one share its global random streams.
         check_fraction: share of the budget, in [0, 1/2], kept for pairs that no training sees and
@@ -85,7 +92,8 @@ def fit(
             copy of it is trained with the networks it feeds.
         simulations: draws of prior and simulator made before (``simulators.load_store``); the first
             round takes them instead of simulating, and they cost nothing of the budget.
-        parameter_names: d names; the simulator's own, or theta_1 ..., when omitted.
+        parameter_names: d names; those the prior or the simulator has, or theta_1 ..., when
+            omitted.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
         run_dir: folder to keep each round in, and the simulations of a slow round while it lasts,
@@ -112,12 +120,12 @@ def fit(
     plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
+    fixed = None if distance is None else FixedKernel(distance)
+    if fixed is not None:  # one that gives no distances is not worth a simulation
+        fixed(Observed.of(x_o).values.reshape(1, -1).repeat(2, 1))
+    check_simulations(simulations)
     problem = pose(prior, simulator, x_o, parameter_names, encoder)
     origin = origin_of(prior, simulator)
-    fixed = None if distance is None else FixedKernel(distance)
-    if fixed is not None:
-        fixed(problem.x_o.repeat(2, 1))  # one that gives no distances is not worth a simulation
-    check_simulations(simulations)
     folder = None
     if run_dir is not None:
         given = Given.of(distance, encoder, simulations)
@@ -129,7 +137,7 @@ def fit(
 
 def resume(
     run_dir: str | Path,
-    prior: Prior | Callable[[int], Any] | None = None,
+    prior: Any = None,
     simulator: Callable[..., Any] | None = None,
     *,
     distance: Callable[[Tensor], Tensor] | None = None,

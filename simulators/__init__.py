@@ -1,7 +1,10 @@
 """How does data arise? Models with their priors and exact posteriors, and the runner."""
 
-from .base import Failure, Prior, SeededSimulator, Simulations, Task, sample_joint, sample_prior
-from .custom import CustomTask, from_function
+from .base import Failure, Prior, SeededSimulator, Simulations, Task
+from .given.command import from_command
+from .given.priors import sample_prior
+from .given.task import CustomTask, from_function, sample_joint
+from .models.benchmark import TASKS
 from .models.bernoulli_glm import BernoulliGLM
 from .models.cosine.model import Cosine
 from .models.gaussian_linear import GaussianLinear
@@ -11,14 +14,19 @@ from .models.jansen_rit.model import JansenRit
 from .models.lotka_volterra.model import LotkaVolterra
 from .models.lynx_hare.model import LynxHare
 from .models.mg1.model import MG1
+from .models.multimodal_gaussian.distractors import SLCPDistractors
 from .models.multimodal_gaussian.model import SLCP, MultimodalGaussian
+from .models.ode.lotka_volterra import LotkaVolterraODE
+from .models.ode.sir import SIR
 from .models.two_moons import TwoMoons
 from .runner import simulate
 from .store.folder import forget_failures, load_store
 
 __all__ = [
     "MG1",
+    "SIR",
     "SLCP",
+    "TASKS",
     "BernoulliGLM",
     "Cosine",
     "CustomTask",
@@ -28,14 +36,17 @@ __all__ = [
     "GaussianMixture",
     "JansenRit",
     "LotkaVolterra",
+    "LotkaVolterraODE",
     "LynxHare",
     "MultimodalGaussian",
     "Prior",
+    "SLCPDistractors",
     "SeededSimulator",
     "Simulations",
     "Task",
     "TwoMoons",
     "forget_failures",
+    "from_command",
     "from_function",
     "load_store",
     "sample_joint",

@@ -10,14 +10,14 @@ exists, an exact posterior for any observation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from .random import as_count, as_seed, child_seed, fresh_seed, isolated_rng, stream_seed
+from .random import as_count, as_seed, fresh_seed
 from .summary import summary
 
 
@@ -106,84 +106,6 @@ class Simulations:
     def num_submitted(self) -> int:
         """Simulator calls made: finite rows and failures together."""
         return len(self.theta) + len(self.failures)
-
-
-@dataclass(frozen=True)
-class FunctionPrior:
-    """A function n -> theta (n, d) as a prior."""
-
-    function: Callable[[int], Any]
-
-    def sample(self, sample_shape: Any, /) -> Tensor:
-        """Draw (n, d) for ``sample_shape`` (n,)."""
-        return torch.as_tensor(self.function(int(sample_shape[0])))
-
-
-def as_sampler(prior: Any) -> Prior:
-    """A prior as it is, or a function n -> theta (n, d) as a prior.
-
-    Raises:
-        TypeError: if it is neither.
-    """
-    if hasattr(prior, "sample"):
-        return cast(Prior, prior)
-    if callable(prior):
-        return FunctionPrior(prior)
-    raise TypeError(
-        "`prior` must have sample((n,)) -> (n, d), or be a function n -> (n, d); "
-        f"got {type(prior).__name__}."
-    )
-
-
-def sample_prior(prior: Prior | Callable[[int], Any], num_samples: int, seed: int) -> Tensor:
-    """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
-
-    Args:
-        prior: anything with ``sample((n,)) -> (n, d)``, or a function n -> (n, d).
-        num_samples: number of draws.
-        seed: the global random streams are seeded with it while the prior draws.
-
-    Raises:
-        TypeError: if the prior can neither be sampled nor called.
-        ValueError: if the draws do not have shape (num_samples, d) or are not finite.
-    """
-    num_samples, seed = as_draws(num_samples, seed)
-    with isolated_rng(seed):
-        draws = as_sampler(prior).sample((num_samples,))
-    theta = torch.as_tensor(draws).detach().to("cpu", torch.float32)
-    if theta.ndim != 2 or len(theta) != num_samples:
-        raise ValueError(
-            f"`prior` must give draws of shape (n, d); sample(({num_samples},)) gave "
-            f"{tuple(theta.shape)}. For one parameter return shape (n, 1)."
-        )
-    if not torch.isfinite(theta).all():
-        raise ValueError(
-            "`prior` gave draws that are not finite; mend its sample method before simulating."
-        )
-    return theta
-
-
-def sample_joint(task: Task, n: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32.
-
-    Args:
-        task: a simulator with its prior.
-        n: number of pairs.
-        seed: the pairs are a function of it; a fresh one when omitted.
-
-    Raises:
-        ValueError: if ``n`` or ``seed`` is no whole number of 0 or more, or if the task does not
-            give a row of x for each theta.
-    """
-    seed = stream_seed(seed)
-    theta = sample_prior(task.prior, as_count(n, "n"), child_seed(seed, 0))
-    x = task(theta, child_seed(seed, 1))
-    if x.ndim != 2 or len(x) != len(theta):
-        raise ValueError(
-            f"`task` must give x of shape (n, p), a row for each theta; of {len(theta)} theta it "
-            f"gave {tuple(x.shape)}. For one value a simulation return shape (n, 1)."
-        )
-    return theta, x
 
 
 def as_rows(theta: Tensor, theta_dim: int) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .base import Failure, SeededSimulator, Simulations
-from .custom import as_seeded
+from .given.function import as_seeded
 from .random import fresh_seed, stream_seed
 from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
@@ -54,8 +54,8 @@ def simulate(
     Other code alone may be a mended bug: the run goes on with the rows it has, and warns.
 
     Args:
-        simulator: callable theta (n, d) -> x (n, p); a task, or a plain batched function. For a
-            function of one theta (d,) see :func:`simulators.from_function`.
+        simulator: callable theta (n, d) -> x (n, p); a task, a command, or a plain batched
+            function. For one of another form see :func:`simulators.from_function`.
         theta: parameters, (n, d).
         workers: simulations at a time; 1 runs in this process unless a timeout is set.
         engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``

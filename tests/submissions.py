@@ -12,9 +12,9 @@ import faulty_simulators as faulty
 import torch
 from torch import Tensor
 
-from simulators.custom import FunctionSimulator
+from simulators.given.function import Form, FunctionSimulator
 
-ONE_ROW = FunctionSimulator(faulty.one_row, batched=False)
+ONE_ROW = FunctionSimulator(faulty.one_row, Form())
 
 
 KINDS = {"one row": ONE_ROW, "many rows": faulty.many_rows, "seeded": faulty.Seeded()}

@@ -39,9 +39,9 @@ def check_command(
     posterior = load(file)
     if posterior.answer is None:
         raise ValueError(f"`path`: {file} cannot be checked: {why_at_x_o_alone(posterior)}.")
-    problem = problem_of(path, posterior, simulator, prior)
     engine = open_engine(workers, timeout)
     try:
+        problem = problem_of(path, posterior, simulator, prior)
         with progress_bar(num_simulations, "checking the answer", progress) as advance:
             checked = posterior.checked(num_simulations, problem, Counted(engine, advance))
     except KeyboardInterrupt:

@@ -12,14 +12,16 @@ from .ending import Json, print_json, resumable
 
 def simulate_command(
     simulator: Annotated[
-        str, typer.Option(help="module:object, a task or a function theta (n, d) -> x (n, p).")
+        str,
+        typer.Option(help="module:object, a task or a function: of one theta, many, or by name."),
     ],
     out: Annotated[Path, typer.Option(help="The store: a folder, new or to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
     prior: Annotated[
         str | None,
         typer.Option(
-            help="module:object, sample((n,)) or a function of n; the task's own if omitted."
+            help="module:object: sample((n,)), distributions by name, or a function of n; the "
+            "task's own if omitted."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
@@ -43,23 +45,28 @@ def simulate_command(
 
     With a task of the package, the rows are those of simulators.sample_joint(task, n, seed).
     """
-    from simulators import forget_failures, sample_prior, simulate
-    from simulators.custom import FunctionSimulator
+    from simulators import forget_failures, from_function, sample_prior, simulate
+    from simulators.given.priors import as_sampler, names_of
+    from simulators.given.probe import NUM_PROBES
+    from simulators.given.task import recognise
     from simulators.random import child_seed
 
-    from ..rounds.problem import as_prior
     from .work.loading import load_instance, load_prior
 
     function = load_instance(simulator, "--simulator")
     noise_seed = child_seed(seed, 1)
     _check_begun(out, num_simulations, noise_seed)
-    theta_prior = as_prior(load_prior(function, prior))
+    theta_prior = as_sampler(load_prior(function, prior))
     theta = sample_prior(theta_prior, num_simulations, child_seed(seed, 0))
+    if one_at_a_time:
+        function = from_function(function, theta_prior, batched=False)
+    tried = sample_prior(theta_prior, NUM_PROBES, seed=0)
+    seeded = recognise(function, tried, names_of(theta_prior)).simulator
     if retry_failures and out.exists():
         forget_failures(out)
     with resumable():
         run = simulate(
-            FunctionSimulator(function, batched=False) if one_at_a_time else function,
+            seeded,
             theta,
             workers=workers,
             engine=engine,

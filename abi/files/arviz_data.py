@@ -32,6 +32,9 @@ import torch
 from torch import Tensor
 
 from simulators import sample_prior, simulate
+from simulators.given.observation import Observed
+from simulators.given.probe import NUM_PROBES
+from simulators.given.task import recognise
 from simulators.random import child_seed, isolated_rng
 
 from ..rounds.record import RoundRecord
@@ -90,6 +93,8 @@ def to_arviz(posterior: Fit, num_samples: int, seed: int, prior: Any, simulator:
     if density is not None:
         groups["sample_stats"] = {"lp": (("chain", "draw"), density[None])}
     if simulator is not None:
+        observed = Observed.of(posterior.x_o)
+        simulator = recognise(simulator, theta[:NUM_PROBES], None, names, observed).simulator
         groups["posterior_predictive"] = _predictive(simulator, theta, child_seed(seed, 1))
     if prior is not None:
         drawn = sample_prior(prior, num_samples, child_seed(seed, 2))

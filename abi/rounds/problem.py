@@ -12,8 +12,11 @@ from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior
 from simulators.arguments import count, number, settle
-from simulators.base import as_observation, as_sampler, check_names
-from simulators.custom import CustomTask, as_seeded
+from simulators.base import check_names, numbered_names
+from simulators.given.observation import Observed
+from simulators.given.priors import as_sampler, names_of
+from simulators.given.probe import NUM_PROBES
+from simulators.given.task import recognise
 from simulators.random import as_count, isolated_rng
 from simulators.summary import summary
 
@@ -28,6 +31,7 @@ CHECK_FRACTION = 0.07
 """Of the calls of a fit, those that check its answer, ..."""
 MOST_CHECKS = 1_000
 """... but no more: they show a bias of a tenth of an sd, and judging takes time with each."""
+_ENOUGH_FOR_ANOTHER = 750, 2_000  # calls, for a third round and a fourth
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
 
@@ -132,7 +136,8 @@ def _stop_when(value: Any, name: str) -> StopWhen:
 
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
-    return 4 if as_count(num_simulations, "num_simulations", 1) >= 2_000 else 2
+    calls = as_count(num_simulations, "num_simulations", 1)
+    return 2 + sum(calls >= enough for enough in _ENOUGH_FOR_ANOTHER)
 
 
 def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:
@@ -165,39 +170,39 @@ def check_generator(plan: Plan) -> None:
 
 
 def pose(
-    prior: Prior | Callable[[int], Any],
+    prior: Any,
     simulator: Callable[..., Any],
-    x_o: Tensor,
+    x_o: Any,
     parameter_names: Sequence[str] | None = None,
     encoder: nn.Module | None = None,
 ) -> Problem:
     """Check prior, simulator and observation, and bring them into one form.
 
+    A plain function is called to find out how it is called: see :mod:`simulators.given.probe`.
+
     Raises:
-        ValueError: if the prior's draws do not have shape (n, d) or lie outside its support,
-            ``x_o`` is not one finite observation, the names are not d, or the encoder does not
-            give features of x.
-        TypeError: if the prior cannot be sampled, the simulator cannot be called, or the encoder
-            is no module.
+        ValueError: if the prior's draws are not (n, d) or lie outside its support, ``x_o`` is not
+            one finite observation, the names are not d, or the encoder gives no features of x.
+        TypeError: if the prior is no sampler, the simulator no callable, the encoder no module.
     """
-    seeded = as_seeded(simulator)
-    prior = as_prior(prior)
-    drawn = sample_prior(prior, 2, seed=0)
+    prior = as_sampler(prior)
+    drawn = sample_prior(prior, NUM_PROBES, seed=0)
     theta_dim = drawn.shape[1]
-    # A task made of a function would simulate to find out; its first simulations tell.
-    known = None if isinstance(simulator, CustomTask) else getattr(simulator, "x_dim", None)
-    observation = as_observation(x_o, known)
-    names = parameter_names or getattr(simulator, "parameter_names", None) or None
-    if names is None:
-        names = [f"theta_{j + 1}" for j in range(theta_dim)]
-    names = check_names(names, theta_dim)
+    if parameter_names is not None:
+        parameter_names = check_names(parameter_names, theta_dim)
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
+    observed = Observed.of(x_o)
     if encoder is not None:
-        _check_encoder(encoder, observation)
+        _check_encoder(encoder, observed.values.reshape(-1))
+    found = recognise(simulator, drawn, names_of(prior), parameter_names, observed)
+    observation = observed.matched(found.returned)
+    known = parameter_names or names_of(prior) or found.names or numbered_names(theta_dim)
+    names = check_names(known, theta_dim)
     layout = Layout.of(simulator, len(observation))
-    return Problem(prior, seeded, observation, support, names, layout, encoder)
+    prior = without_inherited_density(prior)
+    return Problem(prior, found.simulator, observation, support, names, layout, encoder)
 
 
 def posed_again(
@@ -292,8 +297,6 @@ class _SamplerPrior:
         return torch.as_tensor(self.prior.sample(sample_shape))
 
 
-def as_prior(prior: Any) -> Prior:
-    """A prior as it is, without a density it does not have; or a function as a prior."""
-    sampler = as_sampler(prior)
-    lacking = hasattr(sampler, "log_prob") and not has_density(sampler)
-    return _SamplerPrior(sampler) if lacking else sampler
+def without_inherited_density(prior: Prior) -> Prior:
+    """A prior as it is, or as a sampler where its ``log_prob`` cannot be called."""
+    return _SamplerPrior(prior) if hasattr(prior, "log_prob") and not has_density(prior) else prior

@@ -1,4 +1,4 @@
-"""What a model declares of itself in one line: its box, true parameters, default observation.
+"""What a model declares of itself in one line: its prior, true parameters, default observation.
 
 And what most do with their arguments: theta as float64 rows, the seed, one call of compiled loops.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributions import Distribution, Independent, Uniform
+from torch.distributions import Distribution, Independent, LogNormal, Uniform
 
 from ..base import SeededSimulator, as_rows
 from ..random import stream_seed
@@ -34,6 +34,11 @@ class _KnownTruth(_Sizes, SeededSimulator, Protocol):
 def uniform_box(lower: Sequence[float], upper: Sequence[float]) -> Distribution:
     """The uniform prior between two corners of d numbers each."""
     return Independent(Uniform(torch.tensor(lower), torch.tensor(upper)), 1)
+
+
+def log_normals(centre: Sequence[float], sd: Sequence[float]) -> Distribution:
+    """The prior whose d logarithms are independent normals."""
+    return Independent(LogNormal(torch.tensor(centre), torch.tensor(sd)), 1)
 
 
 class Constant:

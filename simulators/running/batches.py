@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..base import Failure, SeededSimulator
-from ..custom import as_float
+from ..given.values import as_float
 
 FloatArray = NDArray[np.float32]
 

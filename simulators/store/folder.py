@@ -30,8 +30,10 @@ import torch
 from numpy.typing import NDArray
 
 from ..base import Failure, Simulations
-from ..custom import CustomTask, FunctionSimulator
 from ..files.disk import force_folder, hold_folder
+from ..given.command import Command
+from ..given.function import FunctionSimulator
+from ..given.task import CustomTask
 from ..running.batches import BatchResult, FloatArray, join
 
 _FORMAT, _VERSION = "simulators store", 1
@@ -204,7 +206,11 @@ def identify(simulator: Any) -> Identity:
     owner = getattr(simulator, "__self__", simulator)  # of a bound method
     package = named.__module__.split(".")[0]
     home = package if package == _OWN else named.__module__  # ours may move inside the package
-    return Identity(named.__qualname__, home, _settings(owner), _code(simulator))
+    if isinstance(simulator, Command):  # what is code of it is what reads its output
+        code = "" if simulator.reader is None else _code(simulator.reader)
+    else:
+        code = _code(simulator)
+    return Identity(named.__qualname__, home, _settings(owner), code)
 
 
 def _settled(kept: Identity) -> Identity:

@@ -1,4 +1,4 @@
-"""Compiled random streams, one for each row: words, normals and exponentials for numba loops.
+"""Compiled random streams, one for each row: normals, exponentials and counts for numba loops.
 
 Takes (seed, row), gives numbers. Imports nothing of the package.
 """

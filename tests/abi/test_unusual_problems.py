@@ -223,7 +223,8 @@ def test_a_second_round_of_snpe_stays_where_the_prior_is() -> None:
         return task(theta, seed=len(seen))
 
     x_o = task(torch.tensor([[1.0, 2.0, 0.15]]), seed=1)[0]
-    fit = baselines.snpe(task.prior, watched, x_o, num_simulations=200, num_rounds=2, max_epochs=2)
+    own = from_function(watched, task.prior, batched=True)
+    fit = baselines.snpe(task.prior, own, x_o, num_simulations=200, num_rounds=2, max_epochs=2)
     assert fit.sample((10,)).shape == (10, 3)
     assert bool((task.prior.log_prob(torch.cat(seen)) > -torch.inf).all())
 

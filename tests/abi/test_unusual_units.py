@@ -313,7 +313,7 @@ def test_names_tell_parameters_apart() -> None:
         quick_fit(parameter_names="ab")
 
 
-@pytest.mark.parametrize("wrong", [lambda theta: theta.sum(1), lambda theta: torch.zeros(7, 2)])
+@pytest.mark.parametrize("wrong", [lambda theta: theta.sum(), lambda theta: torch.zeros(7, 2)])
 def test_a_joint_draw_has_a_row_of_x_for_each_theta(wrong: Any) -> None:
     task = from_function(wrong, problems.BOX, batched=True)
     with pytest.raises(ValueError, match=r"`task` must give x of shape \(n, p\)"):

@@ -24,11 +24,14 @@ TASKS = {
     "Cosine": simulators.Cosine(),
     "LotkaVolterra": simulators.LotkaVolterra(),
     "LotkaVolterra going on": simulators.LotkaVolterra(stop_at_extinction=False),
+    "LotkaVolterraODE": simulators.LotkaVolterraODE(),
+    "SIR": simulators.SIR(),
+    "SLCPDistractors": simulators.SLCPDistractors(),
     "LynxHare, coarse steps": simulators.LynxHare(steps_per_year=8),
     "JansenRit": simulators.JansenRit(),
     "JansenRit spectrum": simulators.JansenRit("spectrum"),
 }
-WITHOUT_REFERENCE = {name for name in TASKS if name.startswith(("LotkaVolterra", "JansenRit"))}
+WITHOUT_REFERENCE = {name for name in TASKS if name.split()[0] in ("LotkaVolterra", "JansenRit")}
 every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 with_reference = pytest.mark.parametrize(
     "task",

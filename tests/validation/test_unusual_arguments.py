@@ -16,7 +16,8 @@ from torch.distributions import Independent, Uniform
 import simulators
 from abi import metrics, msw_distance
 from abi.quantiles.distance import draw_directions
-from simulators.base import FunctionPrior, as_sampler, check_names
+from simulators.base import check_names
+from simulators.given.priors import FunctionPrior, as_sampler
 from simulators.random import torch_generator
 
 PRIOR = Independent(Uniform(torch.zeros(2), torch.ones(2)), 1)

@@ -117,7 +117,7 @@ def validation_code(record: FitRecord) -> str:
     task, setup = "simulator", ""
     if record.simulator is None or not hasattr(record.simulator, "prior"):
         task = "task"
-        setup = "task = simulators.from_function(simulator, prior, batched=True)\n"
+        setup = "task = simulators.from_function(simulator, prior)\n"
     words = f"num_simulations={calls}, check_fraction=0.0, seed=seed"
     words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
     own = _config(posterior.config)

@@ -1,4 +1,4 @@
-"""Compiled Runge-Kutta steps of the Lotka-Volterra equations on the log scale."""
+"""Compiled loop of so many Runge-Kutta steps a year, the same for every row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from ..ode.kernels import runge_kutta_step
 
 
 @njit(nogil=True, cache=True)
@@ -20,15 +22,7 @@ def _solve(theta: Any, steps: Any, out: Any) -> None:
         out[i, 0, 0], out[i, 1, 0] = a, b
         for year in range(1, out.shape[2]):
             for _ in range(steps):
-                p1, q1 = alpha - beta * math.exp(b), delta * math.exp(a) - gamma
-                p2 = alpha - beta * math.exp(b + 0.5 * h * q1)
-                q2 = delta * math.exp(a + 0.5 * h * p1) - gamma
-                p3 = alpha - beta * math.exp(b + 0.5 * h * q2)
-                q3 = delta * math.exp(a + 0.5 * h * p2) - gamma
-                p4 = alpha - beta * math.exp(b + h * q3)
-                q4 = delta * math.exp(a + h * p3) - gamma
-                a += h / 6.0 * (p1 + 2.0 * p2 + 2.0 * p3 + p4)
-                b += h / 6.0 * (q1 + 2.0 * q2 + 2.0 * q3 + q4)
+                a, b = runge_kutta_step(a, b, alpha, beta, gamma, delta, h)
             out[i, 0, year], out[i, 1, year] = a, b
 
 

@@ -31,9 +31,8 @@ priors: Carpenter (2018), "Predator-prey population dynamics: the Lotka-Volterra
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,6 +43,7 @@ from torch.distributions import constraints
 from ...arguments import count, settle
 from ...base import as_draws, as_observation, as_rows
 from ...exact.independence import student_proposal
+from ...exact.peak import highest_peak
 from ...exact.tempering import resampled_and_moved
 from ...random import stream_seed
 
@@ -59,7 +59,6 @@ LYNX = (
 _RATE_MEAN = (1.0, 0.05, 1.0, 0.05)
 _RATE_SD = (0.5, 0.05, 0.5, 0.05)
 _LOG_CENTRE = (math.log(10.0), math.log(10.0), -1.0, -1.0)
-_NUM_STARTS, _NUM_CLIMBS, _STEP = 5_000, 4, 1e-3
 _LEAST = 1e-6  # a rate that float32 tells from none
 
 
@@ -176,33 +175,7 @@ class LynxHare:
             return np.asarray(self.log_likelihood(theta_of(z), x_o) + prior_part)
 
         generator = np.random.default_rng(seed)
-        mode, covariance = _peak(log_density, self.theta_dim, generator)
+        mode, covariance = highest_peak(log_density, self.theta_dim, generator)
         propose = student_proposal(log_density, mode, covariance, generator)
         z = resampled_and_moved(propose, log_density, num_samples, generator)
         return torch.from_numpy(theta_of(z)).float()
-
-
-def _peak(
-    log_density: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    dim: int,
-    generator: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The highest mode (d,) found from the best of many normal draws, and inverse curvature."""
-    from scipy.optimize import minimize
-
-    starts = generator.standard_normal((_NUM_STARTS, dim))
-    best = starts[np.argsort(-log_density(starts))[:_NUM_CLIMBS]]
-
-    def depth(z: Any) -> float:
-        return -max(float(log_density(z[None])[0]), -1e8)
-
-    climbs = [minimize(depth, z, method="BFGS") for z in best]
-    mode = min(climbs, key=lambda climb: climb.fun).x
-    # BFGS's own curvature is too rough: rates and the length of a cycle are closely tied.
-    steps = _STEP * np.eye(dim)
-    sides = [
-        log_density((mode + a * steps[:, None] + b * steps[None]).reshape(-1, dim))
-        for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))
-    ]
-    second = (sides[0] - sides[1] - sides[2] + sides[3]).reshape(dim, dim) / (4.0 * _STEP**2)
-    return mode, np.asarray(np.linalg.inv(-0.5 * (second + second.T)), dtype=np.float64)

@@ -42,7 +42,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "nearly all NaN": (Failing(0.995), "`simulator` gave .* too few"),
     "all NaN": (Failing(1.0), "`simulator` gave no finite x"),
     "constant": (lambda theta: torch.ones(len(theta), 2), "`simulator` returned the same x"),
-    "one axis": (lambda theta: theta[:, 0], r"`simulator` must give x of shape \(n, p\)"),
+    "one axis": (lambda theta: theta[:, 0], "`x_o` must have as many values"),
     "another width": (lambda theta: theta.repeat(1, 2), "`x_o` must have as many values"),
 }
 
@@ -78,5 +78,7 @@ def test_a_population_that_accepts_every_theta_is_refused() -> None:
 def test_a_prior_that_cannot_be_sampled_as_theta_is_said_to_be_one() -> None:
     from scipy import stats
 
-    with pytest.raises(TypeError, match="`prior` must have sample"):
+    with pytest.raises(TypeError, match="`prior` must be frozen"):
+        baselines.wabc(stats.norm, TASK, X_O)
+    with pytest.raises(ValueError, match="`prior` must draw the parameters of `simulator`"):
         baselines.wabc(stats.norm(0, 1), TASK, X_O)

@@ -16,6 +16,7 @@ from torch import Tensor
 import abi
 from abi.files.parts import read_parts
 from abi.rounds.record import RoundRecord
+from simulators import from_function
 
 REASON = "its file is of an earlier version, which kept no encoders; fit again"
 
@@ -165,7 +166,8 @@ def test_an_earlier_run_resumes_to_the_answer_it_would_have_had(tmp_path: Path) 
     with pytest.raises(KeyboardInterrupt):
         quick_fit(simulator=interrupted, num_rounds=2, check_fraction=0.0, run_dir=tmp_path)
     as_version_6_run(tmp_path)
-    resumed = abi.resume(tmp_path, problems.BOX, counting, progress=False)
+    task = from_function(counting, problems.BOX, batched=True)
+    resumed = abi.resume(tmp_path, problems.BOX, task, progress=False)
     assert calls == whole.rounds[-1].simulator_calls
     assert torch.equal(resumed.sample((50,)), whole.sample((50,)))
     assert resumed.num_simulations == whole.num_simulations == 1_200

@@ -14,6 +14,7 @@ from torch import Tensor
 import abi
 from abi.rounds.problem import Plan
 from abi.rounds.regions import inside_all
+from simulators import from_function
 
 NUM_CALLS = 1_200  # of a quick fit, 84 of which check it
 
@@ -53,7 +54,7 @@ def test_no_share_of_checks_makes_more_calls_than_asked_for(
 ) -> None:
     simulator = Recorder()
     posterior = quick_fit(
-        simulator=simulator,
+        simulator=from_function(simulator, problems.BOX, batched=True),
         num_simulations=num_simulations,
         num_rounds=1,
         check_fraction=check_fraction,

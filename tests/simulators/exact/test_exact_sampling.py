@@ -36,6 +36,16 @@ def test_a_hopeless_proposal_is_refused_instead_of_trusted() -> None:
         independence_chains(propose, 10, np.random.default_rng(0))
 
 
+def test_chains_wait_for_a_heavy_weight_as_long_as_its_mass_asks() -> None:
+    # Candidate 1 comes once in 1,000 but holds a tenth of the target; weights 0.9 / 0.999 and 100.
+    def propose(generator: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+        draws = (generator.uniform(size=(count, 1)) < 1e-3).astype(float)
+        return draws, np.log(np.where(draws[:, 0] > 0.0, 100.0, 0.9 / 0.999))
+
+    draws = independence_chains(propose, NUM, np.random.default_rng(0))
+    assert stats.binomtest(int(draws.sum()), NUM, 0.1).pvalue > 1e-4
+
+
 def test_the_fitted_proposal_reaches_a_skewed_density_from_a_poor_start() -> None:
     # The log of a Gamma(4) variable, and a Gaussian whose mean depends on it.
     def log_density(theta: np.ndarray) -> np.ndarray:

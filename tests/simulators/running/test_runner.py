@@ -25,7 +25,7 @@ from torch import Tensor
 
 import simulators
 from simulators import simulate
-from simulators.custom import FunctionSimulator
+from simulators.given.function import Form, FunctionSimulator
 from simulators.running.batches import Batch, BatchResult
 from simulators.running.cuts import Pace, cut_by_rows, cut_by_time
 from simulators.running.engines import Engine, open_engine
@@ -130,7 +130,7 @@ def test_slow_rows_together_in_a_batch_do_not_count_as_a_hang() -> None:
         list(range(batch.first_row, batch.first_row + 3))
         for batch in cut_by_rows(theta.numpy(), 0, np.ones(96, bool))
     ]
-    for simulator in (faulty.slow_rows, FunctionSimulator(faulty.slow_rows_one, batched=False)):
+    for simulator in (faulty.slow_rows, FunctionSimulator(faulty.slow_rows_one, Form())):
         run = simulate(simulator, theta, workers=2, timeout=2.0, seed=0)
         assert not run.failures
 
@@ -242,7 +242,7 @@ def test_a_broken_simulator_is_stopped_long_before_the_last_row(
     tmp_path: Path, num_workers: int
 ) -> None:
     log = tmp_path / "log"
-    simulator = FunctionSimulator(faulty.LoggedOneByOne(str(log)), batched=False)
+    simulator = FunctionSimulator(faulty.LoggedOneByOne(str(log)), Form())
     theta = submission(5_000, dict.fromkeys(range(5_000), faulty.RAISE))
     with pytest.raises(ValueError, match=r"failed for .* more than the 50% .*no convergence"):
         simulate(simulator, theta, workers=num_workers, store=tmp_path / "store")

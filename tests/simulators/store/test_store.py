@@ -20,7 +20,7 @@ from submissions import KINDS, start_script, submission, wait_until
 
 import simulators
 from simulators import forget_failures, load_store, simulate
-from simulators.custom import FunctionSimulator
+from simulators.given.function import Form, FunctionSimulator
 from simulators.running.batches import BatchResult, lost
 from simulators.store.writer import open_store, write_gap
 
@@ -99,7 +99,7 @@ def test_the_store_remembers_the_seed(tmp_path: Path) -> None:
 
 def test_failures_are_not_tried_again_until_they_are_forgotten(tmp_path: Path) -> None:
     log, store = tmp_path / "log", tmp_path / "store"
-    simulator = FunctionSimulator(faulty.LoggedOneByOne(str(log)), batched=False)
+    simulator = FunctionSimulator(faulty.LoggedOneByOne(str(log)), Form())
     theta = submission(30, {4: faulty.RAISE, 20: faulty.NAN})
     first = simulate(simulator, theta, seed=1, store=store)
     assert len(log.read_text().splitlines()) == 30

@@ -1,0 +1,174 @@
+"""A program as a simulator: one run of a command a theta, and numbers read from what it writes."""
+
+from __future__ import annotations
+
+import shlex
+import string
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from .function import Form
+
+_SHELL = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
+_OWN = ("seed", "output")
+_SEEDS = 1 << 31  # what programs take that keep their seed in a C int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line with a place for each parameter; made by :func:`from_command`.
+
+    It is a function of its parameters by name and of a seed, and runs the program once a call.
+    """
+
+    command: str
+    reader: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check_words(self.command)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The places of the command, in the order in which they first stand there."""
+        found = dict.fromkeys(name for name, _ in _places(self.command))
+        return tuple(name for name in found if name not in _OWN)
+
+    @property
+    def form(self) -> Form:
+        """How it is called: one theta, a number for each place."""
+        return Form(takes="numbers", names=self.parameter_names, numpy=True)
+
+    def __call__(self, *, seed: int = 0, **parameters: float) -> Any:
+        """Run the command and read what it wrote.
+
+        Raises:
+            RuntimeError: if it ends with an exit status other than 0, with the last line it said.
+            ValueError: if what it wrote does not consist of numbers.
+        """
+        values = {"seed": seed % _SEEDS, **parameters}
+        suffix = next((spec for name, spec in _places(self.command) if name == "output"), None)
+        if suffix is None:
+            text = _run(self._words(values))
+            return _numbers(text, "its output") if self.reader is None else self.reader(text)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"output{suffix}"
+            _run(self._words(values | {"output": str(path)}))
+            if not path.is_file():
+                raise RuntimeError("the command wrote no file {output}")
+            return _read(path) if self.reader is None else self.reader(path)
+
+    def _words(self, values: dict[str, Any]) -> list[str]:
+        """The words of the command line; each was one before its values were put in."""
+        return [_filled(word, values) for word in shlex.split(self.command)]
+
+
+def from_command(command: str, reader: Callable[[Any], Any] | None = None) -> Command:
+    """Make a simulator of a program: each theta is one run of a command.
+
+    The command is split into words as a shell does, then each ``{name}`` is replaced by the value
+    of the parameter of that name, in full precision or as a format says (``{beta:.3f}``). No shell
+    runs it: no value can be taken for another word. Where you need pipes, start one: ``sh -c
+    'model {beta} | tail -1'``. The program reads no standard input and runs where you are.
+
+    Args:
+        command: the command line. ``{seed}`` is a whole number below 2^31, another one for each
+            row; ``{output}`` is the path of a file that the program is to write, which is removed
+            after reading (``{output:.csv}`` ends in .csv). ``{{`` is a brace.
+        reader: makes values of what the program wrote: called with the path of ``{output}`` where
+            the command has one, else with the text of its standard output. When omitted, numbers
+            are read, between blanks, commas or line ends; of a file that ends in .npy, its array.
+
+    Returns:
+        A simulator for :func:`simulators.simulate`, :func:`from_function` and ``abi.fit``, whose
+        ``timeout`` ends a program that takes too long. An exit status other than 0 is a failed
+        simulation, with the last line of standard error as its reason.
+
+    Raises:
+        ValueError: if the command cannot be split, has no place for a parameter or one without a
+            name, or is written for a shell.
+
+    >>> from_command("echo {beta} {seed}")(beta=0.5, seed=7)
+    array([0.5, 7. ])
+    """
+    return Command(command, reader)
+
+
+def _check_words(command: str) -> None:
+    try:
+        words, places = shlex.split(command), _places(command)
+    except ValueError as error:
+        raise ValueError(f"`command` {command!r:.80} cannot be split: {error}.") from error
+    shell = next((word for word in words if word in _SHELL), None)
+    if shell is not None:
+        raise ValueError(
+            f"`command` runs without a shell, which {shell!r} needs; write "
+            f"sh -c {shlex.quote(command)}."
+        )
+    for name, _ in places:
+        if not name.isidentifier():
+            raise ValueError(
+                f"`command` must name what stands in its places, such as {{beta}}; got {{{name}}}."
+            )
+    if not words or not {name for name, _ in places} - set(_OWN):
+        raise ValueError(
+            f"`command` must have a place for each parameter, such as --beta {{beta}}; got "
+            f"{command!r:.80}."
+        )
+
+
+def _places(command: str) -> list[tuple[str, str]]:
+    """Names and formats of the places."""
+    parsed = string.Formatter().parse(command)
+    return [(name, spec or "") for _, name, spec, _ in parsed if name is not None]
+
+
+def _filled(word: str, values: dict[str, Any]) -> str:
+    """A word with its values; a number without a format in full precision."""
+    parts = []
+    for text, name, spec, _ in string.Formatter().parse(word):
+        parts.append(text)
+        if name == "output":
+            parts.append(values[name])
+        elif name is not None:
+            value = values[name] if name == "seed" else float(values[name])
+            parts.append(format(value, spec) if spec else repr(value))
+    return "".join(parts)
+
+
+def _run(words: list[str]) -> str:
+    """Run a program to its end and return what it wrote to standard output."""
+    done = subprocess.run(  # noqa: S603 - no shell, and values are numbers in words of their own
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise RuntimeError(
+            f"exit status {done.returncode} of {words[0]}{': ' + said[-1] if said else ''}"
+        )
+    return done.stdout
+
+
+def _read(path: Path) -> Any:
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    return _numbers(path.read_text(), "the file {output}")
+
+
+def _numbers(text: str, where: str) -> Any:
+    """The numbers of a text, between blanks, commas and line ends."""
+    words = text.replace(",", " ").split()
+    try:
+        values = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise ValueError(
+            f"{where} does not consist of numbers ({error}); give a `reader`"
+        ) from error
+    if not words:
+        raise ValueError(f"{where} is empty; does the program write its numbers there?")
+    return values

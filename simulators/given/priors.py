@@ -1,0 +1,168 @@
+"""What a prior may be: a sampler, a distribution, some of them by name, or a function of n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import constraints
+
+from ..base import Prior, as_draws, check_names
+from ..random import isolated_rng
+from .distributions import Part, as_part
+from .function import asked_for, asking
+from .values import named_parts
+
+
+@dataclass(frozen=True)
+class FunctionPrior:
+    """A function n -> theta (n, d) as a prior; it may ask for a ``seed`` or an ``rng``, too.
+
+    A data frame or a dict of columns names the parameters.
+    """
+
+    function: Callable[..., Any]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...] | None:
+        """The names of its columns, where it has some."""
+        with isolated_rng(0):
+            columns = named_parts(self._draw(1))
+        return None if columns is None else tuple(columns)
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d) for ``sample_shape`` (n,)."""
+        draws = self._draw(int(sample_shape[0]))
+        columns = named_parts(draws)
+        if columns is None:
+            return torch.as_tensor(draws)
+        return torch.from_numpy(np.stack([np.asarray(part) for part in columns.values()], axis=-1))
+
+    def _draw(self, count: int) -> Any:
+        if not asking(self.function):
+            return self.function(count)
+        return self.function(count, **asked_for(self.function, int(torch.randint(1 << 62, ()))))
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentPrior:
+    """Independent distributions of torch or scipy, one parameter or several each."""
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def parameter_names(self) -> tuple[str, ...] | None:
+        """A name a parameter: those of several that have one name are numbered."""
+        if self.names is None:
+            return None
+        return tuple(
+            name if part.width == 1 else f"{name}_{j + 1}"
+            for name, part in zip(self.names, self.parts, strict=True)
+            for j in range(part.width)
+        )
+
+    @property
+    def support(self) -> Any:
+        """The supports of the parts, one after the other."""
+        widths = [part.width for part in self.parts]
+        return constraints.cat([part.support for part in self.parts], dim=-1, lengths=widths)
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d) for ``sample_shape`` (n,)."""
+        return torch.cat([part.draw(int(sample_shape[0])) for part in self.parts], dim=1)
+
+    def log_prob(self, theta: Tensor) -> Tensor:
+        """Log density at theta (n, d) -> (n,)."""
+        blocks = theta.split([part.width for part in self.parts], dim=1)
+        logs = [part.log_prob(block) for part, block in zip(self.parts, blocks, strict=True)]
+        return torch.stack(logs).sum(dim=0)
+
+
+def as_sampler(prior: Any) -> Prior:
+    """A prior as it is, or what stands for one as a prior.
+
+    Args:
+        prior: anything with ``sample((n,)) -> (n, d)``; a distribution of torch or scipy of one
+            parameter; a dict or a list of pairs, name and distribution; a list of distributions;
+            or a function n -> (n, d), or to a data frame or a dict of columns.
+
+    Raises:
+        TypeError: if it is none of these.
+        ValueError: if there is nothing in it, or a name twice.
+    """
+    if isinstance(prior, Mapping):
+        return _independent(list(prior.items()))
+    if isinstance(prior, list | tuple):
+        return _independent(prior)
+    if type(prior).__module__.partition(".")[0] == "scipy":
+        return IndependentPrior((as_part(prior, "`prior`"),))
+    if hasattr(prior, "sample"):
+        one = getattr(prior, "batch_shape", None) == getattr(prior, "event_shape", 0) == ()
+        return IndependentPrior((as_part(prior, "`prior`"),)) if one else cast(Prior, prior)
+    if callable(prior):
+        return FunctionPrior(prior)
+    raise TypeError(
+        "`prior` must have sample((n,)) -> (n, d), be a dict of distributions by name, or a "
+        f"function n -> (n, d); got {type(prior).__name__}."
+    )
+
+
+def names_of(prior: Any) -> tuple[str, ...] | None:
+    """The names of the parameters, where the prior knows them."""
+    names = getattr(prior, "parameter_names", None)
+    return None if names is None else tuple(names)
+
+
+def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
+    """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
+
+    Args:
+        prior: anything with ``sample((n,)) -> (n, d)``, a dict or a list of pairs of names and
+            distributions of torch or scipy, or a function n -> (n, d).
+        num_samples: number of draws.
+        seed: the global random streams are seeded with it while the prior draws.
+
+    Raises:
+        TypeError: if the prior can neither be sampled nor called.
+        ValueError: if the draws do not have shape (num_samples, d) or are not finite.
+    """
+    num_samples, seed = as_draws(num_samples, seed)
+    sampler = as_sampler(prior)
+    with isolated_rng(seed):
+        draws = sampler.sample((num_samples,))
+    theta = torch.as_tensor(draws).detach().to("cpu", torch.float32)
+    if theta.ndim != 2 or len(theta) != num_samples:
+        raise ValueError(
+            f"`prior` must give draws of shape (n, d); sample(({num_samples},)) gave "
+            f"{tuple(theta.shape)}. For one parameter return shape (n, 1)."
+        )
+    if not torch.isfinite(theta).all():
+        raise ValueError(
+            "`prior` gave draws that are not finite; mend its sample method before simulating."
+        )
+    return theta
+
+
+def _independent(given: Sequence[Any]) -> IndependentPrior:
+    """A prior of pairs, name and distribution, or of distributions."""
+    if not given:
+        raise ValueError('`prior` holds no distribution; give {"beta": scipy.stats.uniform(0, 1)}.')
+    pairs = [isinstance(item, tuple | list) and len(item) == 2 for item in given]
+    if not any(pairs):
+        return IndependentPrior(
+            tuple(as_part(item, f"`prior` number {j + 1}") for j, item in enumerate(given))
+        )
+    if not all(pairs):
+        odd = given[pairs.index(False)]
+        raise TypeError(f"`prior` must consist of pairs, (name, distribution); got {odd!r:.60}.")
+    if not all(isinstance(name, str) for name, _ in given):
+        raise TypeError(
+            f"`prior` must name parameters by strings; got {[n for n, _ in given]!r:.60}."
+        )
+    parts = tuple(as_part(distribution, f"`prior` {name!r}") for name, distribution in given)
+    return IndependentPrior(parts, check_names([name for name, _ in given], len(given)))
