@@ -171,9 +171,9 @@ def resume(
     plan, x_o, names, origin = folder.request()
     plan = replace(plan, config=placed(plan.config, device, x_o))
     prior, simulator = from_origin(origin, prior, simulator)
-    problem = pose(prior, simulator, x_o, names, encoder)
     fixed = None if distance is None else FixedKernel(distance)
-    state = folder.last_state(plan, x_o, fixed, encoder)
+    state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
+    problem = pose(prior, simulator, x_o, names, encoder)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
     return run(work, folder, state, workers, timeout, progress)
 

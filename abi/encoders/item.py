@@ -13,6 +13,8 @@ halves the error of the posterior's sd, which four times as many simulations did
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,32 +22,44 @@ from simulators.random import torch_generator
 
 from .layout import Layout
 
+_STRAIGHT = 3.0  # interquartile ranges: four sds of a normal
 _AROUND = 16  # features of what is around an item in the order given
 _LEAST_SHARE = 1e-30  # of the largest distance, a unit: its inverse is well within float32
 _LEAST_GAP = 1e-4  # of the interquartile range, keeps the log of equal items
 
 
 class InputScaling(nn.Module):
-    """sign(z) log(1 + |z|) with z = (x - median) / interquartile range, coordinate by coordinate.
+    """z = (x - median) / interquartile range, and beyond |z| = 3 its logarithm, in each coordinate.
+
+        z -> sign(z) (t + log(1 + |z| - t)) where |z| > t = 3
 
     A simulator's output may be heavy-tailed (M/G/1 under its prior spans four decades), and no
-    ReLU network can be trained on that. The map is invertible: posteriors given x and given its
-    image are the same.
+    ReLU network can be trained on that. Where x is not, its map is straight, so that theta which is
+    linear in x stays so (:mod:`abi.generators.trend`). It is invertible: posteriors given x and
+    given its image are the same.
     """
 
     center: Tensor
     scale: Tensor
+    straight: Tensor
 
     def __init__(self, x: Tensor):
         super().__init__()
         center, scale = quartiles(x)
         self.register_buffer("center", center)
         self.register_buffer("scale", scale)
+        self.register_buffer("straight", torch.tensor(_STRAIGHT))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., p) to (..., p)."""
         z = (x - self.center) / self.scale
-        return torch.sign(z) * torch.log1p(z.abs())
+        far = torch.log1p((z.abs() - self.straight).clamp_min(0.0))
+        return z.clamp(-self.straight, self.straight) + torch.sign(z) * far
+
+    def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        """Files of before version 8 hold maps that are straight nowhere."""
+        state.setdefault(f"{prefix}straight", torch.tensor(0.0))
+        super()._load_from_state_dict(state, prefix, *rest)
 
 
 def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -141,8 +141,8 @@ def save_state(state: RoundState, path: Path) -> None:
         "log_threshold": None,
         "final": state.final,
     }
-    if state.regions and not state.final:  # the last round makes no region
-        region = state.regions[-1]
+    region = state.regions[-1] if state.regions else None
+    if region is not None and region.model is state.model:  # a round may make no region
         header["log_threshold"] = region.log_threshold
         tensors |= {"region.lower": region.lower, "region.upper": region.upper}
     if isinstance(state.kernel, LearnedKernel):

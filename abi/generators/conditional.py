@@ -48,14 +48,15 @@ class ConditionalFlows:
         count, parts = num_samples * len(x), len(self.model.flows)
         with isolated_rng(seed):
             member = torch.randint(parts, (count,))
-            base = standard_normal(count, len(self.model.center))
+            base = standard_normal(count, self.model.trend.dim)
         z = torch.empty_like(base)
         for part, flow in enumerate(self.model.compiled):
             rows = (member == part).nonzero()[:, 0]
             seen = self.encoders.features(x, part)
             for index in rows.split(_ROWS):
-                z[index] = flow.from_base(base[index], seen[index % len(x)])
-        theta = self.model.support.from_real(z * self.model.scale + self.model.center)
+                own = seen[index % len(x)]
+                z[index] = self.model.trend.from_rest(flow.from_base(base[index], own), own)
+        theta = self.model.support.from_real(z)
         return theta.reshape(num_samples, len(x), -1)
 
     @torch.no_grad()
@@ -65,14 +66,15 @@ class ConditionalFlows:
         inside = self.model.support.contains(rows).nonzero()[:, 0]
         out = torch.full((len(rows),), -torch.inf)
         z = self.model.support.to_real(rows[inside])
-        standard = (z - self.model.center) / self.model.scale
-        parts = []
+        trend, parts = self.model.trend, []
         for part, flow in enumerate(self.model.compiled):
             seen = self.encoders.features(x, part)
-            pairs = zip(standard.split(_ROWS), inside.split(_ROWS), strict=True)
-            parts.append(torch.cat([flow.log_prob(some, seen[i % len(x)]) for some, i in pairs]))
+            context = (seen[some % len(x)] for some in inside.split(_ROWS))
+            pairs = zip(z.split(_ROWS), context, strict=True)
+            values = [flow.log_prob(trend.to_rest(some, own), own) for some, own in pairs]
+            parts.append(torch.cat(values))
         value = torch.stack(parts).logsumexp(dim=0) - math.log(len(parts))
-        jacobian = self.model.support.log_jacobian(z) + torch.log(self.model.scale).sum()
+        jacobian = self.model.support.log_jacobian(z) + trend.log_scale
         out[inside] = value - jacobian
         return out.reshape(theta.shape[:2])
 
@@ -81,8 +83,9 @@ class ConditionalFlows:
         """Each flow's own draws at one x (p,), (M, n, d), of the same noise: where flows differ."""
         drawn = []
         with isolated_rng(seed):
-            base = standard_normal(num_samples, len(self.model.center))
+            base = standard_normal(num_samples, self.model.trend.dim)
         for part, flow in enumerate(self.model.compiled):
-            z = flow.from_base(base, self.encoders.features(x[None], part)[0])
-            drawn.append(self.model.support.from_real(z * self.model.scale + self.model.center))
+            seen = self.encoders.features(x[None], part)[0]
+            z = self.model.trend.from_rest(flow.from_base(base, seen), seen)
+            drawn.append(self.model.support.from_real(z))
         return torch.stack(drawn)

@@ -1,10 +1,11 @@
 """Neural spline flows on the prior's support, one or several, with or without a context.
 
-Draws are mapped to the real line by the support, standardised, and given to a zuko flow: an affine
-autoregressive map, which follows a posterior over orders of magnitude of its scale, then spline
-maps, which bend what is left. With a context, features of x, the flow is conditional, theta | x,
-and the model is read at x_o alone. Several flows are mixed in equal parts: the mixture's log score
-is at least the mean of theirs, and where they disagree it is wider.
+Draws are mapped to the real line by the support and freed of their trend (:mod:`.trend`). What is
+left is given to a zuko flow: an affine autoregressive map, which follows a posterior over orders of
+magnitude of its scale, then spline maps, which bend the rest. Each begins as the identity. With a
+context, features of x, the flow is conditional, theta | x, and the model is read at x_o alone.
+Several flows are mixed in equal parts: the mixture's log score is at least the mean of theirs, and
+where they disagree it is wider.
 
 Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) for the affine map;
 zuko's implementation.
@@ -28,6 +29,7 @@ from ..encoders.fitted import FittedEncoders
 from ..training.torch_settings import unvalidated
 from .base import GeneratorState
 from .support import Support
+from .trend import Trend
 
 if TYPE_CHECKING:
     from .compiled.flow import CompiledFlow
@@ -49,7 +51,7 @@ class FlowSettings:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Standardised theta (n, d) that one flow was not trained on, their context, and a seed."""
+    """Theta less their trend (n, d) that one flow was not trained on, their context, and a seed."""
 
     rows: Tensor
     context: Tensor | None
@@ -67,8 +69,7 @@ class FlowModel:
 
     flows: nn.ModuleList
     support: Support
-    center: Tensor
-    scale: Tensor
+    trend: Trend
     context: Tensor | None
     settings: FlowSettings
     held: tuple[HeldOut, ...] = ()
@@ -86,30 +87,25 @@ class FlowModel:
     @torch.no_grad()
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
-        dim = len(self.center)
         with isolated_rng(seed):
-            parts = [
-                flow.from_base(standard_normal(count, dim), self._seen(part))
-                for part, (flow, count) in enumerate(
-                    zip(self.compiled, random_shares(num_samples, len(self.flows)), strict=True)
-                )
-            ]
-            z = torch.cat(parts)
+            shares = random_shares(num_samples, len(self.flows))
+            z = torch.cat([self._drawn(part, count) for part, count in enumerate(shares)])
             if len(self.flows) > 1:
                 z = z[torch.randperm(len(z))]
-        return self.support.from_real(z * self.scale + self.center)
+        return self.support.from_real(z)
 
     @torch.no_grad()
     def log_prob(self, theta: Tensor) -> Tensor:
         """Log density at theta (n, d) -> (n,), -inf outside the support."""
-        out = torch.full((len(theta),), -torch.inf, dtype=self.center.dtype)
+        out = torch.full((len(theta),), -torch.inf, dtype=self.trend.center.dtype)
         inside = self.support.contains(theta)
         z = self.support.to_real(theta[inside])
-        standard = (z - self.center) / self.scale
-        flows = enumerate(self.compiled)
-        values = [flow.log_prob(standard, self._seen(part)) for part, flow in flows]
+        values = [
+            flow.log_prob(self.trend.to_rest(z, self._seen(part)), self._seen(part))
+            for part, flow in enumerate(self.compiled)
+        ]
         value = torch.stack(values).logsumexp(dim=0) - math.log(len(self.flows))
-        out[inside] = value - torch.log(self.scale).sum() - self.support.log_jacobian(z)
+        out[inside] = value - self.trend.log_scale - self.support.log_jacobian(z)
         return out
 
     @torch.no_grad()
@@ -121,12 +117,12 @@ class FlowModel:
         """
         from .compiled.flow import log_normal
 
-        flow, dim = self.compiled[0], len(self.center)
+        flow, dim, seen = self.compiled[0], self.trend.dim, self._seen(0)
         normal = torch.randn(num_samples, dim, generator=torch_generator(seed), dtype=torch.float32)
-        standard = flow.from_base(stretch * normal, self._seen(0))
+        rest = flow.from_base(stretch * normal, seen)
         log_density = log_normal(normal) - dim * math.log(stretch)
-        log_density += flow.to_base(standard, self._seen(0))[1] - torch.log(self.scale).sum()
-        z = standard * self.scale + self.center
+        log_density += flow.to_base(rest, seen)[1] - self.trend.log_scale
+        z = self.trend.from_rest(rest, seen)
         return self.support.from_real(z), log_density - self.support.log_jacobian(z)
 
     @torch.no_grad()
@@ -149,7 +145,9 @@ class FlowModel:
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""
         tensors = {f"flows.{name}": value for name, value in self.flows.state_dict().items()}
-        tensors |= {"center": self.center, "scale": self.scale}
+        tensors |= {"center": self.trend.center, "root": self.trend.root}
+        if self.trend.slope is not None:
+            tensors["slope"] = self.trend.slope
         tensors |= {"lower": self.support.lower, "upper": self.support.upper}
         if self.context is not None:
             tensors["context"] = self.context
@@ -161,7 +159,7 @@ class FlowModel:
         return GeneratorState("flow", tensors, values)
 
     def _drops(self, flow: CompiledFlow, held: HeldOut) -> Tensor:
-        several, dim = _DRAWS * len(held.rows), len(self.center)
+        several, dim = _DRAWS * len(held.rows), self.trend.dim
         context = None if held.context is None else held.context.repeat(_DRAWS, 1)
         with isolated_rng(held.seed):
             drawn = flow.from_base(standard_normal(several, dim), context)
@@ -169,9 +167,15 @@ class FlowModel:
         return typical - self._log_density(flow, held.rows, held.context)
 
     def _log_density(self, flow: CompiledFlow, rows: Tensor, context: Tensor | None) -> Tensor:
-        """Up to a constant, of theta itself at standardised rows."""
-        jacobian = self.support.log_jacobian(rows * self.scale + self.center)
+        """Up to a constant, of theta itself at rows less their trend."""
+        jacobian = self.support.log_jacobian(self.trend.from_rest(rows, context))
         return flow.log_prob(rows, context) - jacobian
+
+    def _drawn(self, part: int, count: int) -> Tensor:
+        """Draws of one flow on the real line, from torch's global stream."""
+        seen = self._seen(part)
+        rest = self.compiled[part].from_base(standard_normal(count, self.trend.dim), seen)
+        return self.trend.from_rest(rest, seen)
 
     def _seen(self, part: int) -> Tensor | None:
         return None if self.context is None else self.context[part]
@@ -209,17 +213,18 @@ def restore_flow(state: GeneratorState, encoder: nn.Module | None = None) -> Flo
     weights = {name[6:]: value for name, value in tensors.items() if name.startswith("flows.")}
     flows.load_state_dict(weights)
     flows.eval()
+    # Before version 8 the root was a diagonal, and there was no slope.
+    root = tensors["root"] if "root" in tensors else torch.diag(tensors["scale"])
+    trend = Trend(tensors["center"], root, tensors.get("slope"))
     support = Support(tensors["lower"], tensors["upper"])
     kept = {name[9:]: value for name, value in tensors.items() if name.startswith("encoders.")}
     encoders = None if about is None else FittedEncoders.restore(kept, about, encoder)
-    return FlowModel(
-        flows, support, tensors["center"], tensors["scale"], context, settings, (), encoders
-    )
+    return FlowModel(flows, support, trend, context, settings, (), encoders)
 
 
 @unvalidated()  # zuko's import switches checks off for good
 def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: int) -> nn.Module:
-    """A flow with fresh weights; without a context where ``context_dim`` is 0."""
+    """A flow that begins as the identity; without a context where ``context_dim`` is 0."""
     import zuko
 
     with isolated_rng(seed):
@@ -234,4 +239,14 @@ def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: i
             bins=settings.num_bins,
         )
         flow: nn.Module = zuko.flows.Flow([affine, *splines.transform.transforms], splines.base)
+    _begin_at_identity(flow)
     return flow
+
+
+@torch.no_grad()
+def _begin_at_identity(flow: Any) -> None:
+    """Let each transform's network give zeros, at which affine maps and splines change nothing."""
+    for part in flow.transform.transforms:
+        last = part.hyper[-1].parameters() if hasattr(part, "hyper") else part.phi
+        for weights in last:
+            weights.zero_()

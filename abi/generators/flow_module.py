@@ -3,12 +3,12 @@ r"""A fitted generator as a zuko flow on theta itself: support, units and networ
 The generators live on the real line, in units of the accepted draws. As one map from theta to the
 base,
 
-    z = S(theta),   u = (z - m) / s,   b = T(u),   b ~ base,
-    log q(theta) = log base(b) + log |det dT/du| - sum_j log s_j + log |det dS/dtheta|,
+    z = S(theta),   u = R^-1 (z - m),   b = T(u),   b ~ base,
+    log q(theta) = log base(b) + log |det dT/du| - log |det R| + log |det dS/dtheta|,
 
-with S the support's map to the real line (:mod:`.support`), m and s the centre and scale, T the
-spline flow. Outside the support the density is zero. A conditional flow is read at x_o, whose
-context becomes a buffer of the module.
+with S the support's map to the real line (:mod:`.support`), m and R the trend at x_o
+(:mod:`.trend`), T the spline flow. Outside the support the density is zero. A conditional flow is
+read at x_o, whose context becomes a buffer of the module.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from torch.distributions.transforms import Transform
 from .flow import FlowModel, random_shares
 from .mixture import MixtureModel
 from .support import Support
+from .trend import Trend
 
 if TYPE_CHECKING:
     from .base import GenerativeModel
@@ -44,24 +45,24 @@ class StandardTransform(Transform):
     codomain = constraints.real_vector
     bijective = True
 
-    def __init__(self, lower: Tensor, upper: Tensor, center: Tensor, scale: Tensor) -> None:
+    def __init__(self, lower: Tensor, upper: Tensor, center: Tensor, root: Tensor) -> None:
         super().__init__()
         self.support = Support(lower, upper)
-        self.center, self.scale = center, scale
+        self.trend = Trend(center, root)
 
     def _call(self, x: Tensor) -> Tensor:
         z = self.support.to_real(x.reshape(-1, x.shape[-1]))
-        return ((z - self.center) / self.scale).reshape(x.shape)
+        return self.trend.to_rest(z, None).reshape(x.shape)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        z = y * self.scale + self.center
-        return self.support.from_real(z.reshape(-1, y.shape[-1])).reshape(y.shape)
+        z = self.trend.from_rest(y.reshape(-1, y.shape[-1]), None)
+        return self.support.from_real(z).reshape(y.shape)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Log |det du / dtheta| for theta (..., d): (...)."""
-        z = (y * self.scale + self.center).reshape(-1, y.shape[-1])
+        z = self.trend.from_rest(y.reshape(-1, y.shape[-1]), None)
         inside = self.support.contains(x.reshape(-1, x.shape[-1]))
-        value = -self.support.log_jacobian(z) - torch.log(self.scale).sum()
+        value = -self.support.log_jacobian(z) - self.trend.log_scale
         return torch.where(inside, value, -torch.inf).reshape(y.shape[:-1])
 
 
@@ -100,10 +101,10 @@ def _member(model: FlowModel, part: int) -> nn.Module:
     """One flow of a model."""
     flow: Any = deepcopy(model.flows[part])  # training the copy must not change the posterior
     transform, base = flow.transform, flow.base
-    if model.context is not None:
-        at = model.context[part]
+    at = None if model.context is None else model.context[part]
+    if at is not None:
         transform, base = AtContext(transform, at), AtContext(base, at)
-    return _joined(model.support, model.center, model.scale, [transform], base)
+    return _joined(model.support, model.trend.at(at), [transform], base)
 
 
 class _FlowMixture(zuko.lazy.LazyDistribution):  # type: ignore[misc]  # zuko has no types
@@ -148,8 +149,8 @@ def _mixture(model: MixtureModel) -> nn.Module:
     base = zuko.lazy.UnconditionalDistribution(
         _gaussians, model.weights, model.means, model.factors, buffer=True
     )
-    center = torch.zeros(model.means.shape[1])
-    return _joined(model.support, center, torch.ones_like(center), [], base)
+    dim = model.means.shape[1]
+    return _joined(model.support, Trend(torch.zeros(dim), torch.eye(dim)), [], base)
 
 
 def _gaussians(weights: Tensor, means: Tensor, factors: Tensor) -> MixtureSameFamily:
@@ -157,11 +158,9 @@ def _gaussians(weights: Tensor, means: Tensor, factors: Tensor) -> MixtureSameFa
     return MixtureSameFamily(Categorical(weights), parts)
 
 
-def _joined(
-    support: Support, center: Tensor, scale: Tensor, rest: list[nn.Module], base: nn.Module
-) -> nn.Module:
+def _joined(support: Support, trend: Trend, rest: list[nn.Module], base: nn.Module) -> nn.Module:
     first = zuko.lazy.UnconditionalTransform(
-        StandardTransform, support.lower, support.upper, center, scale, buffer=True
+        StandardTransform, support.lower, support.upper, trend.center, trend.root, buffer=True
     )
     flow: nn.Module = zuko.lazy.Flow([first, *rest], base)
     return flow

@@ -22,9 +22,10 @@ from ..encoders.choice import OWN_ENCODER, features_of, prepared
 from ..encoders.fitted import FittedEncoders
 from ..encoders.layout import PLAIN, Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
-from .base import Progress, units
+from .base import Progress
 from .flow import FlowModel, FlowSettings, HeldOut, build_flow
 from .support import Support
+from .trend import fit_trend
 
 _MOST_FLOWS = 2  # times those asked for, where few passes leave the time
 _HELD = 500  # rows held out that are looked at
@@ -44,6 +45,12 @@ class Conditioning:
     name: str = OWN_ENCODER
     layout: Layout = PLAIN
     taught: bool = True
+
+    @property
+    def learns(self) -> bool:
+        """Whether the features change as the flow is trained: then they show no trend yet."""
+        weights = self.encoder.parameters()
+        return self.taught and any(part.requires_grad for part in weights)
 
 
 def fit_flow(
@@ -71,7 +78,10 @@ def fit_flow(
     Returns:
         The model, and the log of its best flow.
     """
-    standard, center, scale = _in_units(support.to_real(theta), child_seed(seed, num_flows))
+    z = support.to_real(theta)
+    seen = None if given is None or given.learns else features_of(given.encoder.eval(), given.x)
+    trend = fit_trend(z, seen)
+    rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
     def fit_part(
         given: Conditioning | None, part: int, passes: int, begin: float, end: float
@@ -81,7 +91,7 @@ def fit_flow(
                 on_epoch(begin + (end - begin) * share)
 
         shorter = replace(training, max_epochs=passes)
-        return _fit_one(standard, settings, shorter, child_seed(seed, part), given, on_part)
+        return _fit_one(rest, settings, shorter, child_seed(seed, part), given, on_part)
 
     whole = training.passes(len(theta))
     lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
@@ -100,7 +110,7 @@ def fit_flow(
     if given is not None:
         modules = nn.ModuleList([first.encoder])
         encoders = FittedEncoders(modules, given.name, given.layout, given.x.shape[1])
-    model = FlowModel(flows, support, center, scale, context, settings, held, encoders)
+    model = FlowModel(flows, support, trend, context, settings, held, encoders)
     best = min((fit.log for fit in fits), key=lambda log: log.validation_loss)
     check_trained(best, "the flow")
     return model, best
@@ -128,15 +138,13 @@ def longest(fits: Iterable[_Fit]) -> _Fit:
     return best
 
 
-def _in_units(z: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows (n, d) less their mean, in their deviations; means (d,) and deviations (d,).
+def _varied(rest: Tensor, z: Tensor, seed: int) -> Tensor:
+    """Rows (n, d), with normal ones for a parameter that does not vary in z (n, d).
 
-    A parameter that does not vary would have a likelihood without bounds, which alone would be
-    learned: it is given a normal law of next to no width.
+    It would have a likelihood without bounds, which alone would be learned.
     """
-    center, scale, fixed = units(z)
-    noise = torch.randn(z.shape, generator=torch_generator(seed))
-    return torch.where(fixed, noise, (z - center) / scale), center, scale
+    noise = torch.randn(rest.shape, generator=torch_generator(seed))
+    return torch.where((z == z[0]).all(dim=0), noise, rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +179,7 @@ def _fit_first(
 
 
 def _fit_one(
-    standard: Tensor,
+    rest: Tensor,
     settings: FlowSettings,
     training: TrainingSettings,
     seed: int,
@@ -190,7 +198,7 @@ def _fit_one(
             whole.requires_grad_(requires_grad=False)
         encoder, features = prepared(whole, given.x)
         inputs, width = (features,), features_of(encoder.eval(), features[:1]).shape[1]
-    flow = build_flow(standard.shape[1], width, settings, child_seed(seed, 0))
+    flow = build_flow(rest.shape[1], width, settings, child_seed(seed, 0))
     quick = trainable(flow, training.device)
 
     def loss(rows: Tensor, *inputs: Tensor) -> Tensor:
@@ -198,10 +206,10 @@ def _fit_one(
         return -quick.log_prob(rows, context).mean()
 
     both = nn.ModuleList([encoder, quick])
-    log = train(both, loss, (standard, *inputs), training, child_seed(seed, 1), on_epoch)
+    log = train(both, loss, (rest, *inputs), training, child_seed(seed, 1), on_epoch)
     quick.write_to(flow)
     flow.eval()
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
-    held = training.split(len(standard), torch_generator(child_seed(seed, 1)))[0][:_HELD]
+    held = training.split(len(rest), torch_generator(child_seed(seed, 1)))[0][:_HELD]
     seen = features_of(encoder, inputs[0][held]) if inputs else None
-    return _Fitted(flow, whole.eval(), at, log, HeldOut(standard[held], seen, child_seed(seed, 2)))
+    return _Fitted(flow, whole.eval(), at, log, HeldOut(rest[held], seen, child_seed(seed, 2)))

@@ -246,7 +246,7 @@ def draws_inside(
     q: ConditionalFlows, regions: tuple[Region, ...], x: Tensor, num_draws: int, seed: int
 ) -> tuple[Tensor, Tensor]:
     """Draws of q at x (n, p) inside the regions, (K, n, d), and at which x there are K, (n,)."""
-    theta_dim = len(q.model.center)
+    theta_dim = q.model.trend.dim
     found = torch.zeros(num_draws, len(x), theta_dim)
     filled = torch.zeros(len(x), dtype=torch.long)
     reached = torch.ones(len(x), dtype=torch.bool)

@@ -100,7 +100,7 @@ class RoundState:
         x: their simulations, (n, p).
         accepted: theta the model was fitted to, (k, d), moved to x_o after the last round.
         records: one a round so far.
-        regions: where the posterior lies, one a round so far where proposals are truncated.
+        regions: where the posterior lies, at most one a round where proposals are truncated.
         final: whether the model is the answer: the plan is done, or the answer good enough.
     """
 

@@ -27,7 +27,7 @@ from .plausibility import plausibility
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
-from .regions import high_density_region, inside_all, sample_inside
+from .regions import high_density_region, inside_all, sample_inside, worthwhile
 from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
@@ -90,7 +90,8 @@ class Round:
         if self._truncates and not last:
             self.shown.phase("finding the region")
             key = child_seed(seed, 4)
-            regions = (*regions, high_density_region(model, self.problem.prior, regions, key))
+            found = high_density_region(model, self.problem.prior, regions, key)
+            regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         layout, key = self.problem.layout, child_seed(seed, 5)
         record = RoundRecord(
@@ -137,19 +138,14 @@ class Round:
     def _config(self, last: bool) -> ABIConfig:
         """The constants of a round's model: a region is content with fewer flows than the answer.
 
-        Two see the tails that one misses. They make every pass, up to a third of the steps that
-        an answer's flow may make: few rows need many passes, and regions of the multimodal Gaussian
-        drawn by fewer cost the last round a share of a far mode, whatever the held-out loss said.
+        Two see the tails that one misses. They make a third of the steps that an answer's flow may
+        make.
         """
         config = self.plan.config
         if last:
             return config
         training = config.generator_training
-        training = replace(
-            training,
-            num_steps=math.ceil(_REGION_STEPS * training.num_steps),
-            least_epochs=training.max_epochs,
-        )
+        training = replace(training, num_steps=math.ceil(_REGION_STEPS * training.num_steps))
         num_flows = min(config.num_flows, _REGION_FLOWS)
         return replace(config, num_flows=num_flows, generator_training=training)
 

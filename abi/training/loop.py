@@ -1,8 +1,8 @@
 """One training loop for every network: mini-batches, one cycle of the rate, a validation split.
 
-The weights of the epoch with the best validation loss are kept. At the budgets of a fit one cycle
-reaches, in a third of the steps, losses that a constant rate with early stopping does not reach at
-all. Batches and split come from a generator of their own.
+The weights with the best validation loss are kept, those it begins with among them. At the budgets
+of a fit one cycle reaches, in a third of the steps, losses that a constant rate with early stopping
+does not reach at all. Batches and split come from a generator of their own.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ def train(
         settings.weight_decay,
         num_epochs * per_epoch,
     )
-    best, best_state = TrainingLog(0, float("inf"), float("inf")), _copy(module)
+    first = _evaluate(module, loss, held)
+    first = first if math.isfinite(first) else float("inf")
+    best, best_state = TrainingLog(0, first, first), _copy(module)
     with isolated_rng(child_seed(seed, 0)):  # a module of the user's may drop values out
         for epoch in range(1, num_epochs + 1):
             train_loss = _epoch(module, loss, rows, optimizer, settings.batch_size, generator)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import abi
 from abi.rounds.judging import is_enough
 from abi.verdict.record import Check
+from simulators import from_function
 from validation.swaps.deviations import Deviation
 
 
@@ -83,7 +84,8 @@ def test_a_fit_stopped_between_rounds_and_before_its_check_resumes_to_the_same_v
         calls += len(theta)
         return problems.simulate(theta)
 
-    resumed = abi.resume(tmp_path, problems.BOX, counting, progress=False)
+    task = from_function(counting, problems.BOX, batched=True)  # it is not called to find its form
+    resumed = abi.resume(tmp_path, problems.BOX, task, progress=False)
     assert calls == whole.verdict.num_calls == 84
     assert resumed.verdict == whole.verdict
     assert resumed.pairs is not None
@@ -99,6 +101,7 @@ def test_rounds_end_early_where_an_answer_is_good_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("abi.verdict.record.ALPHA", 0.0)  # no answer is rejected
+    monkeypatch.setattr("abi.rounds.regions._WORTH", 1.0)  # every region is worthwhile
     posterior = quick_fit(num_rounds=4, stop_when=10.0, run_dir=tmp_path)
     assert len(posterior.rounds) == 2  # the first answer is judged by the second round
     saved = sum(record.simulator_calls for record in posterior.rounds) + 84

@@ -68,8 +68,8 @@ def test_of_many_rows_some_are_drawn_by_the_seed() -> None:
 def test_a_fit_warns_of_an_observation_that_no_theta_gives(config: abi.ABIConfig) -> None:
     def fit(x_o: Tensor) -> abi.ABIPosterior:
         return abi.fit(
-            problems.BOX, problems.simulate, x_o, num_simulations=1_000, config=config,
-            progress=False,
+            problems.BOX, problems.simulate, x_o, num_simulations=1_000, num_rounds=2,
+            config=config, progress=False,
         )  # fmt: skip
 
     found = fit(INSIDE)  # a warning would be an error

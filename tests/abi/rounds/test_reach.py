@@ -34,7 +34,7 @@ def amortised() -> abi.ABIPosterior:
 @pytest.fixture(scope="module")
 def narrow() -> abi.ABIPosterior:
     """A fit of two rounds, the second inside the region of the first."""
-    return quick_fit(num_rounds=2, num_simulations=2_000, config=THOROUGH)
+    return quick_fit(num_rounds=2, num_simulations=5_000, config=THOROUGH)
 
 
 @pytest.fixture(scope="module")
