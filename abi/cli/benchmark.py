@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,15 @@ from ..studies.benchmark.choice import (
     resized,
 )
 from .ending import Json, can_draw, resumable, write_study
+
+if TYPE_CHECKING:
+    from ..studies.benchmark.experiment import Place
+
+_OF_FITS = {
+    "verdict": "`--part` and `--repetitions`",
+    "tasks": "`--part`, `--test` (its methods) and `--repetitions` (its observations)",
+}
+"""Studies of fits in place of tests -> the options that they take."""
 
 
 def _names(incomplete: str) -> list[str]:
@@ -48,7 +57,8 @@ def benchmark_command(
     test: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only the test of this name, or those whose name holds it; repeat for several."
+            help="Only the test (of tasks: the method) of this name, or those whose name holds it; "
+            "repeat for several."
         ),
     ] = None,
     strength: Annotated[
@@ -62,7 +72,10 @@ def benchmark_command(
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     repetitions: Annotated[
-        int | None, typer.Option(min=1, help="Batches a seed, in place of the setting's own.")
+        int | None,
+        typer.Option(
+            min=1, help="Batches a seed (of tasks: observations), in place of the setting's own."
+        ),
     ] = None,
     num_seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds, in place of the setting's own.")
@@ -101,13 +114,11 @@ def benchmark_command(
         return
     if num_train:
         raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
-    if name == "verdict":
-        if strength or test or num_seeds:
-            raise ValueError("`verdict` takes `--part` and `--repetitions`; leave others out.")
-        from ..studies.benchmark.verdict.run import run_verdict
-
+    if name in _OF_FITS:
+        if strength or num_seeds or (test and name == "verdict"):
+            raise ValueError(f"`{name}` takes {_OF_FITS[name]}; leave others out.")
         with resumable():
-            values, text = run_verdict(quick, part, place, repetitions=repetitions)
+            values, text = _study_of_fits(name, quick, part, test, place, repetitions)
         write_study(out / name, values, text, "", as_json)
         return
     experiment = experiment_of(name)(quick)
@@ -128,3 +139,21 @@ def benchmark_command(
 
         draw(results, experiment.title, out / f"{name}.png")
     write_study(out / name, values, markdown(values), ".png", as_json)
+
+
+def _study_of_fits(
+    name: str,
+    quick: bool,
+    part: list[str] | None,
+    test: list[str] | None,
+    place: Place,
+    repetitions: int | None,
+) -> tuple[dict[str, Any], str]:
+    """Results of a study of fits, as JSON has them and as tables."""
+    if name == "verdict":
+        from ..studies.benchmark.verdict.run import run_verdict
+
+        return run_verdict(quick, part, place, repetitions=repetitions)
+    from ..studies.benchmark.tasks.run import run_tasks
+
+    return run_tasks(quick, part, test, place, repetitions=repetitions)

@@ -31,7 +31,7 @@ CHECK_FRACTION = 0.07
 """Of the calls of a fit, those that check its answer, ..."""
 MOST_CHECKS = 1_000
 """... but no more: they show a bias of a tenth of an sd, and judging takes time with each."""
-_ENOUGH_FOR_ANOTHER = 750, 2_000  # calls, for a third round and a fourth
+_FOR_ANOTHER = 750, 2_000  # calls, for a third round and a fourth
 _LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
 
 
@@ -136,8 +136,7 @@ def _stop_when(value: Any, name: str) -> StopWhen:
 
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
-    calls = as_count(num_simulations, "num_simulations", 1)
-    return 2 + sum(calls >= enough for enough in _ENOUGH_FOR_ANOTHER)
+    return 2 + sum(as_count(num_simulations, "num_simulations", 1) >= n for n in _FOR_ANOTHER)
 
 
 def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:
@@ -153,10 +152,9 @@ def check_generator(plan: Plan) -> None:
         ValueError: if all rounds fit conditional flows and ``config.generator`` is another; if
             rounds would cut the prior by a density that it does not have.
     """
-    config = plan.config
+    config, several = plan.config, plan.num_rounds > 1
     truncated = config.proposal == "truncated"
     conditional = config.adjustment == "conditional"
-    several = plan.num_rounds > 1
     if conditional and (truncated or not several) and config.generator != "flow":
         raise ValueError(
             f"`generator` {config.generator!r} would not be used: adjustment='conditional' fits "

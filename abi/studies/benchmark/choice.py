@@ -42,6 +42,10 @@ EXPERIMENTS: Mapping[str, tuple[str, str]] = {
         "verdict.run.run_verdict",
         "level, power and truth of the verdict of a fit",
     ),
+    "tasks": (
+        "tasks.run.run_tasks",
+        "C2ST of fits at the ten tasks of Lueckmann et al. (2021), beside published figures",
+    ),
 }
 """Name -> its function of ``quick``, what the experiment shows and the paper's place."""
 

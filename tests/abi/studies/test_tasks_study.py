@@ -8,15 +8,17 @@ import pytest
 
 from abi.studies.benchmark.experiment import Place
 from abi.studies.benchmark.tasks import run
-from abi.studies.benchmark.tasks.results import KNOWN, markdown
+from abi.studies.benchmark.tasks.results import KNOWN, markdown, summary
 from abi.studies.benchmark.tasks.study import METHODS, WHAT, observations, plan
+from abi.studies.engine.cells import Cell
 from simulators import TASKS
 
 
 def test_every_task_has_figures_and_a_goal_at_every_budget() -> None:
-    for calls in run.BUDGETS:
-        assert KNOWN[calls].keys() == TASKS.keys()
-        assert all(0.5 <= known.goal <= known.best_2021 for known in KNOWN[calls].values())
+    assert KNOWN.keys() == TASKS.keys()
+    for figures in KNOWN.values():
+        assert set(figures) == set(run.BUDGETS)
+        assert all(0.5 <= known.goal <= known.best_2021 for known in figures.values())
 
 
 def test_a_plan_that_is_cut_has_abi_at_every_task_first() -> None:
@@ -46,18 +48,31 @@ def test_cells_are_worked_once_and_set_beside_published_figures(
     place = Place(tmp_path)
     asked = (True, ["gaussian_mixture"], ["abi", "floor"], place)
     values, _ = run.run_tasks(*asked, repetitions=1)
-    by_method = {row["method"]: row for row in values["cells"]}
-    assert not any(row["error"] for row in values["cells"])
-    assert by_method["abi"]["made"] <= 200
-    assert by_method["floor"]["normalised_w1"] < by_method["abi"]["normalised_w1"]
-    assert "c2st" not in by_method["floor"]
+    by_method = {cell["method"]: cell for cell in values["cells"]}
+    assert not any(cell["error"] for cell in values["cells"])
+    ours, floor = by_method["abi"]["scores"], by_method["floor"]["scores"]
+    assert by_method["abi"]["calls"] <= 200
+    assert floor["normalised_w1"] < ours["normalised_w1"]
+    assert "c2st" not in floor
     again, _ = run.run_tasks(*asked[:3], Place(tmp_path, end=0.0), repetitions=1)
     assert again["cells"] == values["cells"]
-    values["cells"] = [{**row, "calls": row["calls"] and 1_000} for row in values["cells"]]
-    page = markdown(values)
-    c2st = f"{by_method['abi']['c2st']:.3f}"
-    assert f"| gaussian_mixture | 0.697 | 0.547 | 0.545 | {c2st} (1) |" in page
-    assert f"| mean over tasks | 0.697 |  | 0.545 | {c2st} (1 tasks) |" in page
+
+
+def test_the_page_sets_figures_goals_and_pairs_side_by_side() -> None:
+    scores = {
+        "normalised_w1": 0.2, "largest_mean_bias": 0.1, "smallest_sd_ratio": 0.9,
+        "largest_sd_ratio": 1.1,
+    }  # fmt: skip
+    cells = [
+        Cell("sir", k, 0, method, 1_000, scores | {"c2st": c2st + 0.01 * k}, 1_000, 7.0)
+        for method, c2st in [("abi", 0.6), ("npe", 0.7)]
+        for k in (0, 1)
+    ]
+    page = markdown(summary([*cells, Cell("sir", 0, 0, "floor", 0, scores)], 10_000, 0))
+    assert "| sir | 0.637 | 0.525 | 0.525 | 0.605 +- 0.064 (2) | 0.705 +- 0.064 (2) |" in page
+    assert "| mean over tasks | 0.637 |  | 0.525 | 0.605 (1 of 1 tasks) |" in page
+    assert "C2ST of abi less that of npe, 2 pairs: -0.100 +- 0.000" in page
+    assert "| sir | npe | 2 | 0.20 | 0.20 | 0.10 | 0.90 | 1.10 | 7 |" in page
 
 
 def test_more_observations_than_there_are_and_more_processes_are_refused(tmp_path: Path) -> None:
