@@ -118,6 +118,7 @@ def fit(
     config = placed(ABIConfig() if config is None else config, device, x_o)
     kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
     plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
+    config.check_devices()
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     fixed = None if distance is None else FixedKernel(distance)

@@ -37,6 +37,12 @@ def half_nan(theta: Tensor) -> Tensor:
     return x
 
 
+def some_nan(theta: Tensor) -> Tensor:
+    x = simulate(theta)
+    x[theta[:, 0] > 0.5] = torch.nan
+    return x
+
+
 def all_nan(theta: Tensor) -> Tensor:
     return torch.full((len(theta), 6), torch.nan)
 

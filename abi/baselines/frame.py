@@ -67,7 +67,7 @@ def begin(
         TypeError: if the prior cannot be sampled, or the simulator cannot be called.
     """
     started = time.process_time()
-    problem = pose(*asked)
     budget = as_count(num_simulations, "num_simulations", 2)
+    problem = pose(*asked)
     calls = CountedSimulator(problem, budget, child_seed(seed, 0))
     return Run(method, problem, calls, seed, started)

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from simulators import Prior
+from simulators.given.priors import as_sampler
 
 from ..generators.support import Support, allowed, has_density, prior_log_prob
 from ..rounds.problem import Problem
@@ -55,7 +56,7 @@ def require_density(prior: Any, who: str) -> None:
     Raises:
         ValueError: if ``prior`` has no density.
     """
-    if not has_density(prior):
+    if not has_density(as_sampler(prior)):
         raise ValueError(
             f"`prior` must have log_prob for {who}; got {type(prior).__name__}, a sampler only. "
             "Use snpe with one round, wgan_gp, abc_ss, rejection_abc or abi.fit, which need no "

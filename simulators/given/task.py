@@ -77,7 +77,8 @@ def recognise(
         form, returned = _with_names(declared, theta.shape[1], known, own), None
     else:
         form, returned = find_form(simulator, theta, known, own is None, observed)
-    return Recognised(FunctionSimulator(simulator, form), form.names or None, returned)
+    names = form.names or getattr(simulator, "parameter_names", None) or None
+    return Recognised(FunctionSimulator(simulator, form), names, returned)
 
 
 def _check_order(own: tuple[str, ...] | None, names: Any, argument: str) -> None:

@@ -166,8 +166,8 @@ def smc_abc(
     Raises:
         ValueError: if the prior has no density, or the encoder has weights to learn.
     """
-    run = begin("smc_abc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     require_density(prior, "smc_abc")
+    run = begin("smc_abc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     distance = _FeatureDistance(encoder, run.problem.layout)
     return _sequential(run, distance, num_particles, epsilon_decay)
 
@@ -213,8 +213,8 @@ def wabc(
 
     Source: Bernton, Jacob, Gerber & Robert (2019).
     """
-    run = begin("wabc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     require_density(prior, "wabc")
+    run = begin("wabc", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     distance = DataDistance(run.problem.layout, order, view, lag, curve_weight)
     distance(run.problem.x_o[None], run.problem.x_o[None])  # a failure is not worth a simulation
     return _sequential(run, distance, num_particles, epsilon_decay)

@@ -69,9 +69,9 @@ def snpe(
     per_round = calls_per_round(num_simulations, num_rounds)
     choice(*get_args(Proposal))(proposal, "proposal")
     limits = training_limits(max_epochs)
-    run = begin("snpe", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     if num_rounds > 1:
         require_density(prior, "a second round of snpe")
+    run = begin("snpe", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     theta, x = run.calls.pairs(run.drawn(per_round))
     inputs, embedding = features(encoder, x, run.problem.layout, child_seed(seed, 3))
     with guest(child_seed(seed, 2)):
@@ -133,8 +133,8 @@ def snle(
     }
     choice("maf", "nsf")(flow, "flow")
     limits = training_limits(max_epochs)
-    run = begin("snle", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     require_density(prior, "snle")
+    run = begin("snle", (prior, simulator, x_o, parameter_names), num_simulations, seed)
     theta, x = run.calls.pairs(run.drawn(per_round))
     inputs = with_density(encoder, x, run.problem.layout)
     with guest(child_seed(seed, 2)):

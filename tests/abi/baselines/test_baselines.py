@@ -18,7 +18,14 @@ from abi.baselines.reals import RealPrior
 from abi.encoders.layout import Layout
 from abi.generators.support import Support, allowed
 from abi.generators.wgan import WGANSettings
-from simulators import MG1, GaussianLinear, MultimodalGaussian, sample_prior
+from simulators import (
+    MG1,
+    CustomTask,
+    GaussianLinear,
+    MultimodalGaussian,
+    from_function,
+    sample_prior,
+)
 from simulators.random import torch_generator
 
 TASK = GaussianLinear(2, 1.0, 1.0)  # posterior N(x / 2, 1 / 2)
@@ -51,6 +58,11 @@ class Counting:
     def __call__(self, theta: Tensor) -> Tensor:
         self.rows += len(theta)
         return theta + torch.randn(theta.shape)
+
+
+def of_many(simulator: Counting) -> CustomTask:
+    """A simulator that says its form, and is not called to find it out."""
+    return from_function(simulator, TASK.prior, batched=True)
 
 
 def fit(
@@ -89,11 +101,11 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
     monkeypatch.setattr(posterior_estimation, "_THRESHOLD_DRAWS", 1_000)
     budget = 121 if "abc" not in name else 1_001
     simulator = Counting()
-    first = fit(name, budget, simulator, max_epochs=3)
+    first = fit(name, budget, of_many(simulator), max_epochs=3)
     assert first.num_simulations == simulator.rows <= budget
     assert simulator.rows >= budget - 1  # two rounds share an odd budget
     draws = first.sample((30,), seed=1)
-    again = fit(name, budget, Counting(), max_epochs=3)
+    again = fit(name, budget, of_many(Counting()), max_epochs=3)
     assert torch.equal(draws, again.sample((30,), seed=1))
     assert not torch.equal(draws, first.sample((30,), seed=2))
     assert not draws.requires_grad
@@ -295,7 +307,7 @@ def test_arguments_out_of_range_are_named(method: Any, keywords: Any, words: str
         raise AssertionError("arguments are checked before the first simulation")
 
     with pytest.raises(ValueError, match=words):
-        method(TASK.prior, simulate, X_O, **keywords)
+        method(TASK.prior, from_function(simulate, TASK.prior, batched=True), X_O, **keywords)
 
 
 def test_data_sets_are_compared_as_laws_of_their_items() -> None:

@@ -23,7 +23,7 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
         "--observed", "observed.csv", "--num-simulations", "1500", "--seed", "1", "--out", "run",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "round 2/2" in done.stdout + done.stderr
+    assert "round 3/3" in done.stdout + done.stderr
     out = folder / "run"
     summary = json.loads((out / "summary.json").read_text())
     assert summary["seed"] == 1

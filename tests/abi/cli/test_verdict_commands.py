@@ -144,7 +144,7 @@ def test_check_prints_the_verdict_and_what_it_rests_on(folder: Path) -> None:
 
 
 def test_failed_simulations_of_a_check_are_counted_and_cost_nothing_else(folder: Path) -> None:
-    done = invoke("check", "run", "--num-simulations", "80", "--simulator", "problems:half_nan")
+    done = invoke("check", "run", "--num-simulations", "80", "--simulator", "problems:some_nan")
     assert done.exit_code == 0, done.output
     posterior = abi.load("run/posterior.safetensors")
     assert 0 < posterior.verdict.failures < 80

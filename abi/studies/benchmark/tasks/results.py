@@ -82,6 +82,7 @@ def methods_of(cells: Sequence[Cell]) -> list[str]:
 
 def _setting(values: Mapping[str, Any]) -> str:
     made = ", ".join(f"{name} {version}" for name, version in values["versions"].items())
+    machine = f"Machine: {values['machine']}. " if "machine" in values else ""
     return (
         f"C2ST as sbibm defines it (its network, z-scored, five folds), {values['num_draws']:,} "
         "draws a side; 0.5 is perfect. Means over the first of "
@@ -89,7 +90,7 @@ def _setting(values: Mapping[str, Any]) -> str:
         f"{values['observations_seed']}), +- half of a 95% t interval over them; how many, in "
         "brackets. In print are means over ten other observations. W1 (2,000 draws) and largest "
         "bias of a mean: in exact sds; sd ratios: the extremes over parameters. CPU seconds of the "
-        f"fit, one thread; seed of the fits {values['seed']}. {values.get('machine', '')}{made}."
+        f"fit, one thread; seed of the fits {values['seed']}. {machine}{made}."
     )
 
 
