@@ -95,6 +95,8 @@ def misuse_rows() -> list[Specimen]:
     return [
         row("likelihood estimator (NLE)", partial(likelihood, "three values"), "sbi",
             x="three values"),
+        row("likelihood estimator (NLE) of two values", partial(likelihood, "large values"), "sbi",
+            x="large values"),
         row("ratio estimator (NRE)", lambda: trainer("NRE")._neural_net, "sbi"),
         row("trainer", lambda: trainer("NPE"), "sbi"),
         row("class of a trainer", lambda: of_sbi("NPE"), "sbi"),

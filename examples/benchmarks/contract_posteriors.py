@@ -25,7 +25,10 @@ from validation import PerObservation, as_posterior
 SPREAD = 0.5**0.5
 PAIRS, STORED = 60, 300
 PRIOR = MultivariateNormal(torch.zeros(2), torch.eye(2))
-SHAPES = {"vectors": (2,), "images": (1, 8, 8), "trials": (10, 2), "three values": (3,)}
+SHAPES = {
+    "vectors": (2,), "images": (1, 8, 8), "trials": (10, 2), "three values": (3,),
+    "large values": (2,),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def pairs(kind: str, rows: int, seed: int) -> tuple[Tensor, Tensor]:
     if kind == "trials":
         return theta, theta[:, None] + 10**0.5 * noise
     noise[:, :2] += theta
-    return theta, noise
+    return theta, 10 * noise if kind == "large values" else noise
 
 
 def summary(x: Tensor) -> Tensor:

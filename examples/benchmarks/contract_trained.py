@@ -84,7 +84,7 @@ def built(method: str, way: str | None = None, x: str = "vectors", **keywords: A
 
 
 def likelihood(x: str = "vectors") -> Any:
-    """The density estimator of NLE, which draws x: with x as wide as theta nothing tells it."""
+    """The density estimator of NLE, which draws x."""
     with training():
         from sbi.inference import NLE
 

@@ -107,12 +107,10 @@ def honest(problem: Problem, flow: str | None = None) -> Any:
     return npe(problem, problem.pairs(MANY, 11), 12, flow=flow, **settings)
 
 
-@cache
-def likelihood(problem: Problem) -> tuple[Any, tuple[Tensor, Tensor]]:
-    """sbi's NLE, and its pairs."""
-    pairs = problem.pairs(SOME, 13)
+def likelihood(problem: Problem) -> Any:
+    """sbi's NLE, trained."""
     with quietly(14):
-        return trainer("NLE", problem.task.prior, "nsf", pairs), pairs
+        return trainer("NLE", problem.task.prior, "nsf", problem.pairs(SOME, 13))
 
 
 def drawing(q: Any, batch_size: int = 20) -> Draw:

@@ -19,6 +19,8 @@ from .pairs.near import check_within
 from .pairs.repeats import warn_of_repeats
 from .protocol import Posterior, check_samples
 from .recognise import as_posterior
+from .sbi_posteriors import EstimatorDraws
+from .sbi_shapes import refuse_likelihood
 from .stored_samples import StoredSamples, WeightedSamples
 
 LEAST_PAIRS = 20  # of a test that trains on a part of them
@@ -150,13 +152,18 @@ def given(q: Any, theta: Any, x: Any, minimum: int = 2) -> Given:
 
     Raises:
         TypeError: if theta or x are no numbers, or q is no posterior.
-        ValueError: if the pairs are too few, do not match, or hold NaN.
+        ValueError: if the pairs are too few, do not match, or hold NaN, or q is an estimator of the
+            likelihood.
     """
     names, x = names_of(x), as_numbers(x, "x")
     event = tuple(x.shape[1:])
     theta, x = checked_pairs(theta, x, minimum)
     warn_of_repeats(theta, x)
-    return Given(of_rows(q, event), theta, x, event, names)
+    posterior = of_rows(q, event)
+    draw = getattr(posterior, "draw", None)
+    if isinstance(draw, EstimatorDraws):
+        refuse_likelihood(draw.estimator, theta, x)
+    return Given(posterior, theta, x, event, names)
 
 
 def of_rows(q: Any, event: tuple[int, ...]) -> Posterior:

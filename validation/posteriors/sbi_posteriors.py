@@ -16,6 +16,7 @@ import copy
 import io
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -46,22 +47,38 @@ def sbi_posterior(posterior: Any) -> BatchedPosterior:
     return BatchedPosterior(draw, name, _log_prob(posterior), base, looped=looped)
 
 
-def sbi_estimator(estimator: Any) -> BatchedPosterior:
-    """A conditional density estimator, which has a ``condition_shape``.
+@dataclass(frozen=True, eq=False)
+class EstimatorDraws:
+    """Draws of a conditional density estimator, which has a ``condition_shape``.
 
-    NLE's has the same class as NPE's, and draws x given theta: it is told by the shapes alone.
+    NLE's has the same class as NPE's, and draws x given theta: it is told by the shapes and, where
+    these agree, by the pairs.
     """
-    name, shape = f"sbi {type(estimator).__name__}", estimator.condition_shape
-    hint = (
-        " An estimator of the likelihood (NLE) draws x and is none: pass what the trainer's "
-        "build_posterior() gives."
-    )
-    return BatchedPosterior(
-        lambda num, x: estimator.sample((num,), as_conditions(x, shape, name, hint)),
-        name,
-        lambda theta, x: estimator.log_prob(theta, as_conditions(x, shape, name, hint)),
-        sbi_to_base(estimator),
-    )
+
+    estimator: Any
+
+    def __call__(self, num_samples: int, x: Tensor) -> Any:
+        """(num_samples, x (n, ...)) -> (num_samples, n, d)."""
+        return self.estimator.sample((num_samples,), self.conditions(x))
+
+    def log_prob(self, theta: Tensor, x: Tensor) -> Any:
+        """Theta (K, n, d), x (n, ...) -> (K, n)."""
+        return self.estimator.log_prob(theta, self.conditions(x))
+
+    def conditions(self, x: Tensor) -> Tensor:
+        """X in the shape that it was trained on."""
+        hint = (
+            " An estimator of the likelihood (NLE) draws x and is none: pass what the trainer's "
+            "build_posterior() gives."
+        )
+        name = f"sbi {type(self.estimator).__name__}"
+        return as_conditions(x, self.estimator.condition_shape, name, hint)
+
+
+def sbi_estimator(estimator: Any) -> BatchedPosterior:
+    """A conditional density estimator, which has a ``condition_shape``."""
+    draw, base = EstimatorDraws(estimator), sbi_to_base(estimator)
+    return BatchedPosterior(draw, f"sbi {type(estimator).__name__}", draw.log_prob, base)
 
 
 def _is_ensemble(posterior: Any) -> bool:

@@ -17,6 +17,7 @@ from torch.distributions import MultivariateNormal
 from simulators.random import isolated_rng
 from validation import as_posterior
 from validation.posteriors import protocol
+from validation.posteriors.draws import given
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -192,3 +193,48 @@ def test_an_estimator_of_the_likelihood_is_told_by_its_shapes(tmp_path: Path) ->
         likelihood = trainer.append_simulations(theta, x).train(max_num_epochs=1)
     with pytest.raises(ValueError, match=r"condition on x of shape \(n, 2\); got \(60, 3\).*NLE"):
         as_posterior(likelihood).sample(4, x)
+
+
+FLOWS = ("maf", "nsf", "mdn", "zuko_nsf")
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_an_estimator_of_the_likelihood_of_x_as_wide_as_theta_is_told_by_the_pairs(
+    flow: str,
+) -> None:
+    nets = pytest.importorskip("sbi.neural_nets")
+    with isolated_rng(0):
+        theta = PRIOR.sample((60,))
+        x = 8 * theta + torch.randn(60, 2)
+        likelihood = nets.likelihood_nn(flow)(theta, x)
+        posterior = nets.posterior_nn(flow)(theta, x)
+    with pytest.raises(ValueError, match=r"`q` .*the likelihood \(NLE\) is no posterior") as error:
+        given(likelihood, theta, x)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="theta and x are swapped"):
+        given(as_posterior(posterior), x, theta)
+    given(posterior, theta, x)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("flow", FLOWS[:2])
+def test_no_estimator_of_the_posterior_is_taken_for_one_of_the_likelihood(
+    flow: str, scale: float
+) -> None:
+    """Pairs may come from a truncated prior, or be few: nothing is said then."""
+    nets = pytest.importorskip("sbi.neural_nets")
+    with isolated_rng(0):
+        theta = 2 * torch.rand(400, 2) - 1
+        x = scale * theta + 0.1 * torch.randn(400, 2)
+        posterior = nets.posterior_nn(flow)(theta, x)
+    for truncated in (theta[:, 0] > 0.8, theta.abs().amax(dim=1) < 0.2, x[:, 0] < -0.08):
+        given(posterior, theta[truncated], x[truncated])
+
+
+def test_a_likelihood_of_the_scale_of_theta_is_not_told() -> None:
+    nets = pytest.importorskip("sbi.neural_nets")
+    with isolated_rng(0):
+        theta = PRIOR.sample((60,))
+        x = theta + torch.randn(60, 2)
+        likelihood = nets.likelihood_nn("maf")(theta, x)
+    given(likelihood, theta, x)
