@@ -37,7 +37,7 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
     assert len(rows) == summary["num_samples"] == 10_000
     with (out / "rounds.csv").open() as file:
         rounds = list(csv.DictReader(file))
-    assert [row["round"] for row in rounds] == ["1", "2"]
+    assert [row["round"] for row in rounds] == ["1", "2", "3"]
     checked = summary["verdict"]["num_calls"]
     assert checked == 105  # 7% of the budget
     made = sum(int(row["simulator_calls"]) for row in rounds)
