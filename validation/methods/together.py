@@ -39,6 +39,7 @@ class Together:
         num_samples: K, draws of q an observation; None for each test's own.
         seed: of the tests.
         at_x_o: whether the panel answers there too.
+        apart: tests that draw for themselves.
     """
 
     shared: SharedDraws
@@ -48,6 +49,7 @@ class Together:
     num_samples: int | None
     seed: int
     at_x_o: bool = False
+    apart: frozenset[str] = frozenset()
 
     def test(self, name: str) -> ValidationResult:
         """One test of q.
@@ -79,10 +81,13 @@ class Together:
 
     def _test(self, name: str, q: SharedDraws, most: int) -> ValidationResult:
         """One test of a posterior that has at most so many draws an observation."""
-        num_samples = min(draws_of(name, self.num_samples, *self.theta.shape), most)
+        num_samples = draws_of(name, self.num_samples, *self.theta.shape)
+        if name not in self.apart:
+            num_samples = min(num_samples, most)
         if name in _FRAMED:
-            frame = num_frame_draws(self.theta.shape[1])
-            num_samples = max(1, min(num_samples, len(q.stored.samples)) - frame)
+            if name not in self.apart:
+                num_samples = min(num_samples, len(q.stored.samples))
+            num_samples = max(1, num_samples - num_frame_draws(self.theta.shape[1]))
         keywords = self._keywords(name, q, num_samples)
         return METHODS[name](q, self.theta, self.x, seed=self.seed, **keywords)
 
@@ -114,14 +119,25 @@ def together(
     names: Iterable[str],
     at_x_o: bool = False,
 ) -> Together:
-    """Draw once, as often as that of the named tests needs which needs most."""
+    """Draw once, as often as that of the named tests needs which needs most.
+
+    CoLT takes no more pairs than its draws, with those of the frame, fit into memory for. Where
+    that is not all, it draws for itself at those it takes.
+    """
     q, theta, x = pairs.q, pairs.theta, pairs.x
-    needed = max(draws_of(name, num_samples, *theta.shape) for name in names)
+    needed = {name: draws_of(name, num_samples, *theta.shape) for name in names}
+    apart = frozenset(
+        name
+        for name in needed
+        if name in _FRAMED and not isinstance(q, StoredSamples)
+        and pairs.that_fit(needed[name]) is not pairs
+    )  # fmt: skip
+    most = max((count for name, count in needed.items() if name not in apart), default=1)
     if isinstance(q, StoredSamples):
-        needed = min(needed, len(q.samples))
-    samples = drawn(q, needed, x, theta.shape[1], part_seed(seed, 100))
+        most = min(most, len(q.samples))
+    samples = drawn(q, most, x, theta.shape[1], part_seed(seed, 100))
     shared = SharedDraws(q, StoredSamples(x, samples))
-    return Together(shared, theta, x, x_o, num_samples, seed, at_x_o)
+    return Together(shared, theta, x, x_o, num_samples, seed, at_x_o, apart)
 
 
 def draws_of(name: str, num_samples: int | None, pairs: int, width: int) -> int:

@@ -29,6 +29,7 @@ from validation import (
 from validation.methods.localization import framed_draws
 from validation.methods.score_ranks import _in_frame
 from validation.perturbations import nptbench
+from validation.posteriors import draws
 from validation.posteriors.draws import JointDraws
 from validation.scores.ball_ranks import soft_ranks
 from validation.scores.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
@@ -276,6 +277,25 @@ def test_validate_shares_draws_and_adjusts_p_values() -> None:
         for adjusted, result in zip(report.adjusted, report.results, strict=True)
     )
     assert "not from a paper" in str(report.to_dict())
+
+
+def test_draws_of_a_frame_are_not_made_at_pairs_that_colt_has_no_memory_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draws, "_MOST_AT_ONCE", 30 * 70 * 2)  # of 30 pairs: K, and the frame's 50
+    asked = []
+
+    def counted(num_samples: int, x: Tensor) -> Tensor:
+        asked.append((num_samples, len(x)))
+        return exact(num_samples, x)
+
+    theta, x = sample_joint(TASK, 60, seed=0)
+    run = partial(validate, as_posterior(counted), num_samples=20, controls=True)
+    report = run(theta, x, ["sbc", "colt_identity"])
+    assert set(asked) == {(20, 60), (70, 30)}
+    found = report.results[1]
+    assert found.details["num_train"] + found.details["num_test"] == 30
+    assert set(report.controls) == {"prior", "wide"}
 
 
 def test_validate_names_the_tests_it_could_not_run_and_refuses_unknown_ones() -> None:
