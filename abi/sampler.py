@@ -118,7 +118,6 @@ def fit(
     config = placed(ABIConfig() if config is None else config, device, x_o)
     kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
     plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
-    config.check_devices()
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     fixed = None if distance is None else FixedKernel(distance)
@@ -184,6 +183,7 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
 
     Raises:
         TypeError: if ``config`` holds no constants.
+        ValueError: if a device is not there; told before anything is spent.
     """
     if not isinstance(config, ABIConfig):
         raise TypeError(
@@ -192,7 +192,9 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
         )
     if device is None and isinstance(x_o, Tensor) and x_o.device.type != "cpu":
         device = str(x_o.device)
-    return config if device is None else config.on(device)
+    config = config if device is None else config.on(device)
+    config.check_devices()
+    return config
 
 
 def run(
@@ -205,7 +207,6 @@ def run(
 ) -> ABIPosterior:
     """Run the rounds that are left, from ``state`` on."""
     problem, plan = work.problem, work.plan
-    plan.config.check_devices()
     ended = state is not None and state.final  # pairs may have been added to its answer since
     engine = open_engine(workers, timeout)
     threads = torch.get_num_threads()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from ..studies.benchmark.choice import (
     resized,
 )
 from .ending import Json, can_draw, resumable, write_study
-
-if TYPE_CHECKING:
-    from ..studies.benchmark.experiment import Place
 
 _OF_FITS = {
     "verdict": "`--part` and `--repetitions`",
@@ -117,8 +114,9 @@ def benchmark_command(
     if name in _OF_FITS:
         if strength or num_seeds or (test and name == "verdict"):
             raise ValueError(f"`{name}` takes {_OF_FITS[name]}; leave others out.")
+        words = (quick, part, place) if name == "verdict" else (quick, part, test, place)
         with resumable():
-            values, text = _study_of_fits(name, quick, part, test, place, repetitions)
+            values, text = experiment_of(name)(*words, repetitions=repetitions)
         write_study(out / name, values, text, "", as_json)
         return
     experiment = experiment_of(name)(quick)
@@ -139,21 +137,3 @@ def benchmark_command(
 
         draw(results, experiment.title, out / f"{name}.png")
     write_study(out / name, values, markdown(values), ".png", as_json)
-
-
-def _study_of_fits(
-    name: str,
-    quick: bool,
-    part: list[str] | None,
-    test: list[str] | None,
-    place: Place,
-    repetitions: int | None,
-) -> tuple[dict[str, Any], str]:
-    """Results of a study of fits, as JSON has them and as tables."""
-    if name == "verdict":
-        from ..studies.benchmark.verdict.run import run_verdict
-
-        return run_verdict(quick, part, place, repetitions=repetitions)
-    from ..studies.benchmark.tasks.run import run_tasks
-
-    return run_tasks(quick, part, test, place, repetitions=repetitions)

@@ -50,12 +50,11 @@ class ConditionalFlows:
             member = torch.randint(parts, (count,))
             base = standard_normal(count, self.model.trend.dim)
         z = torch.empty_like(base)
-        for part, flow in enumerate(self.model.compiled):
+        for part in range(parts):
             rows = (member == part).nonzero()[:, 0]
             seen = self.encoders.features(x, part)
             for index in rows.split(_ROWS):
-                own = seen[index % len(x)]
-                z[index] = self.model.trend.from_rest(flow.from_base(base[index], own), own)
+                z[index] = self.model.from_base(part, base[index], seen[index % len(x)])
         theta = self.model.support.from_real(z)
         return theta.reshape(num_samples, len(x), -1)
 
@@ -66,15 +65,15 @@ class ConditionalFlows:
         inside = self.model.support.contains(rows).nonzero()[:, 0]
         out = torch.full((len(rows),), -torch.inf)
         z = self.model.support.to_real(rows[inside])
-        trend, parts = self.model.trend, []
-        for part, flow in enumerate(self.model.compiled):
+        parts = []
+        for part in range(len(self.model.flows)):
             seen = self.encoders.features(x, part)
-            context = (seen[some % len(x)] for some in inside.split(_ROWS))
-            pairs = zip(z.split(_ROWS), context, strict=True)
-            values = [flow.log_prob(trend.to_rest(some, own), own) for some, own in pairs]
-            parts.append(torch.cat(values))
+            pairs = zip(z.split(_ROWS), inside.split(_ROWS), strict=True)
+            parts.append(
+                torch.cat([self.model.log_density(part, w, seen[i % len(x)]) for w, i in pairs])
+            )
         value = torch.stack(parts).logsumexp(dim=0) - math.log(len(parts))
-        jacobian = self.model.support.log_jacobian(z) + trend.log_scale
+        jacobian = self.model.support.log_jacobian(z) + self.model.trend.log_scale
         out[inside] = value - jacobian
         return out.reshape(theta.shape[:2])
 
@@ -84,8 +83,7 @@ class ConditionalFlows:
         drawn = []
         with isolated_rng(seed):
             base = standard_normal(num_samples, self.model.trend.dim)
-        for part, flow in enumerate(self.model.compiled):
-            seen = self.encoders.features(x[None], part)[0]
-            z = self.model.trend.from_rest(flow.from_base(base, seen), seen)
+        for part in range(len(self.model.flows)):
+            z = self.model.from_base(part, base, self.encoders.features(x[None], part)[0])
             drawn.append(self.model.support.from_real(z))
         return torch.stack(drawn)

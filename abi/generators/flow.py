@@ -89,7 +89,11 @@ class FlowModel:
         """Draw (num_samples, d)."""
         with isolated_rng(seed):
             shares = random_shares(num_samples, len(self.flows))
-            z = torch.cat([self._drawn(part, count) for part, count in enumerate(shares)])
+            parts = [
+                self.from_base(part, standard_normal(count, self.trend.dim), self._seen(part))
+                for part, count in enumerate(shares)
+            ]
+            z = torch.cat(parts)
             if len(self.flows) > 1:
                 z = z[torch.randperm(len(z))]
         return self.support.from_real(z)
@@ -100,13 +104,18 @@ class FlowModel:
         out = torch.full((len(theta),), -torch.inf, dtype=self.trend.center.dtype)
         inside = self.support.contains(theta)
         z = self.support.to_real(theta[inside])
-        values = [
-            flow.log_prob(self.trend.to_rest(z, self._seen(part)), self._seen(part))
-            for part, flow in enumerate(self.compiled)
-        ]
+        values = [self.log_density(part, z, self._seen(part)) for part in range(len(self.flows))]
         value = torch.stack(values).logsumexp(dim=0) - math.log(len(self.flows))
         out[inside] = value - self.trend.log_scale - self.support.log_jacobian(z)
         return out
+
+    def from_base(self, part: int, base: Tensor, seen: Tensor | None) -> Tensor:
+        """Where a flow maps draws of its base (n, d) on the real line, given what it sees of x."""
+        return self.trend.from_rest(self.compiled[part].from_base(base, seen), seen)
+
+    def log_density(self, part: int, z: Tensor, seen: Tensor | None) -> Tensor:
+        """That of a flow at z (n, d) on the real line, less the trend's scale, (n,)."""
+        return self.compiled[part].log_prob(self.trend.to_rest(z, seen), seen)
 
     @torch.no_grad()
     def sample_wide(self, num_samples: int, stretch: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -170,12 +179,6 @@ class FlowModel:
         """Up to a constant, of theta itself at rows less their trend."""
         jacobian = self.support.log_jacobian(self.trend.from_rest(rows, context))
         return flow.log_prob(rows, context) - jacobian
-
-    def _drawn(self, part: int, count: int) -> Tensor:
-        """Draws of one flow on the real line, from torch's global stream."""
-        seen = self._seen(part)
-        rest = self.compiled[part].from_base(standard_normal(count, self.trend.dim), seen)
-        return self.trend.from_rest(rest, seen)
 
     def _seen(self, part: int) -> Tensor | None:
         return None if self.context is None else self.context[part]

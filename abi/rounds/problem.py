@@ -194,9 +194,10 @@ def pose(
     observed = Observed.of(x_o)
     if encoder is not None:
         _check_encoder(encoder, observed.values.reshape(-1))
-    found = recognise(simulator, drawn, names_of(prior), parameter_names, observed)
+    own = names_of(prior)
+    found = recognise(simulator, drawn, own, parameter_names, observed)
     observation = observed.matched(found.returned)
-    known = parameter_names or names_of(prior) or found.names or numbered_names(theta_dim)
+    known = parameter_names or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
     layout = Layout.of(simulator, len(observation))
     prior = without_inherited_density(prior)

@@ -91,11 +91,11 @@ def scores(problem: Problem, state: RoundState, regions: tuple[Any, ...]) -> lis
 def log_scores(model: FlowModel, theta: Tensor, features: Tensor) -> Tensor:
     """Log density of each theta (n, d) given its own features (n, k), not those of x_o."""
     z = model.support.to_real(theta)
-    standard = (z - model.center) / model.scale
     with torch.no_grad():
-        parts = torch.stack([flow(features).log_prob(standard) for flow in model.flows])
+        members = range(len(model.flows))
+        parts = torch.stack([model.log_density(part, z, features) for part in members])
     mixed = parts.logsumexp(dim=0) - torch.tensor(float(len(parts))).log()
-    return mixed - model.scale.log().sum() - model.support.log_jacobian(z)
+    return mixed - model.trend.log_scale - model.support.log_jacobian(z)
 
 
 def _compared(row: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..base import SeededSimulator
 from ..random import child_seed, isolated_rng, stream_seed, torch_generator
-from .reads import GENERATORS, Generator, generators_of, language, seeded
+from .reads import Generator, generators_of, language, seeded
 from .values import as_row, as_rows_of
 
 _ASKS = ("seed", "rng", "generator", "random_state")
@@ -175,7 +175,7 @@ def asking(function: Callable[..., Any]) -> list[str]:
 def _is_open(default: Any) -> bool:
     """Whether an argument with that default may be filled: not if it is something else's."""
     unset = default is None or default is inspect.Parameter.empty
-    return unset or isinstance(default, int | GENERATORS)
+    return unset or isinstance(default, int | Generator)
 
 
 def parameters_of(function: Callable[..., Any]) -> set[str]:

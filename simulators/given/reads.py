@@ -20,7 +20,6 @@ import torch
 from ..random import child_seed
 
 Generator = np.random.Generator | np.random.RandomState | random.Random | torch.Generator
-GENERATORS = np.random.Generator | np.random.RandomState | random.Random | torch.Generator
 _OWN = __name__.partition(".")[0]
 _TORCH, _NUMPY = {"torch", _OWN}, {"numpy", "scipy", "math", "numba", "pandas", "jax"}
 
@@ -35,7 +34,7 @@ def language(function: Any) -> Literal["torch", "numpy"] | None:
 
 def generators_of(function: Any) -> tuple[Generator, ...]:
     """The random generators that a function holds, in the order its code names them."""
-    return tuple(value for value in _referred(function) if isinstance(value, GENERATORS))
+    return tuple(value for value in _referred(function) if isinstance(value, Generator))
 
 
 @contextmanager

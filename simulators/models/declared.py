@@ -41,6 +41,14 @@ def log_normals(centre: Sequence[float], sd: Sequence[float]) -> Distribution:
     return Independent(LogNormal(torch.tensor(centre), torch.tensor(sd)), 1)
 
 
+def log_normal_theta(
+    centre: Sequence[float], sd: Sequence[float]
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Theta (n, d) of that prior at z (n, d), which is a standard normal there."""
+    place, scale = np.array(centre), np.array(sd)
+    return lambda z: np.asarray(np.exp(place + scale * z))
+
+
 class Constant:
     """A class attribute that is a tensor of these numbers, (their number,), new at each access."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.base import numbered_names
 from simulators.random import torch_generator
 
 from ..posteriors.draws import Given, JointDraws, check_counts, drawn, given, only
@@ -90,7 +91,7 @@ def panel(
             candidates, draws.x, part_seed(seed, 5), alpha=ALPHA, num_swaps=num_swaps
         )
     else:
-        names = tuple(f"theta_{j + 1}" for j in range(draws.theta.shape[1]))
+        names = numbered_names(draws.theta.shape[1])
         details |= {"x_o": here[None], "deviations": deviations(candidates, names)}
     ranks = candidates.of_truth(candidates.ranks)
     details |= {"num_pairs": candidates.num_pairs, "ranks": ranks}

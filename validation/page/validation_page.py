@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
+from simulators.base import numbered_names
+
 from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
 from .controls import control_lines, doubt, doubt_headline, quoted, sharper
 from .method_sections import TITLES, method_section, summary_table
@@ -117,7 +119,7 @@ def parameter_names(data: Mapping[str, Any]) -> list[str]:
     width = data["asked"].get("theta_dim")
     if width is None:
         width = max(_width(row.get("evidence", {})) for row in data["results"])
-    return [f"theta_{j + 1}" for j in range(int(width))]
+    return list(numbered_names(int(width)))
 
 
 def _width(evidence: Mapping[str, Any]) -> int:

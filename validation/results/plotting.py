@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from simulators.base import numbered_names
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -145,7 +147,7 @@ def plot_pairs(result: Tested, index: int = 0, names: tuple[str, ...] | None = N
         raise ValueError(f"`result` must come from lc2st; {result.method!r} has no probabilities.")
     theta = result.details["theta_o"][:, index].numpy()
     colour = result.details["probabilities"][:, index].numpy()
-    names = names or tuple(f"theta_{j + 1}" for j in range(theta.shape[1]))
+    names = names or numbered_names(theta.shape[1])
     return _pair_grid(theta, colour, names, "probability of p", _symmetric(colour))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pprint import pformat
 from typing import Any
 
+from simulators.base import numbered_names
 from validation.page import Block, Code, Facts, Section, Text
 from validation.page.words import number
 
@@ -195,7 +196,7 @@ def _own_names(record: FitRecord) -> tuple[str, ...] | None:
     own = getattr(record.simulator, "parameter_names", None)
     if own:
         return tuple(own)
-    return tuple(f"theta_{j + 1}" for j in range(record.posterior.theta_dim))
+    return numbered_names(record.posterior.theta_dim)
 
 
 def _constants(posterior: ABIPosterior) -> tuple[tuple[str, str], ...]:

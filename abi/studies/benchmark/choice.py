@@ -47,7 +47,7 @@ EXPERIMENTS: Mapping[str, tuple[str, str]] = {
         "C2ST of fits at the ten tasks of Lueckmann et al. (2021), beside published figures",
     ),
 }
-"""Name -> its function of ``quick``, what the experiment shows and the paper's place."""
+"""Name -> its function, what the experiment shows and the paper's place."""
 
 
 IMAGES = (
@@ -77,14 +77,12 @@ def named(known: Iterable[str], words: Sequence[str] | None, option: str) -> lis
     return kept
 
 
-def experiment_of(name: str) -> Callable[[bool], Experiment]:
-    """The function that sets the experiment up; its imports are those of `validation`."""
+def experiment_of(name: str) -> Callable[..., Any]:
+    """The function that sets an experiment up, of ``quick``, or that runs a study."""
     if name not in EXPERIMENTS:
         raise ValueError(f"`NAME` must be one of {', '.join(EXPERIMENTS)}; got {name!r}.")
     module, _, function = EXPERIMENTS[name][0].rpartition(".")
-    found: Callable[[bool], Experiment] = getattr(
-        import_module(f".{module}", __package__), function
-    )
+    found: Callable[..., Any] = getattr(import_module(f".{module}", __package__), function)
     return found
 
 

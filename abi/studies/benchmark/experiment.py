@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,11 @@ class Place(NamedTuple):
     def seconds_left(self) -> float:
         """Until nothing more is begun; 0 from then on."""
         return math.inf if self.end is None else max(self.end - time.monotonic(), 0.0)
+
+    def say(self, line: str) -> None:
+        """Tell what was worked, a line each, where progress is to be shown."""
+        if self.progress:
+            sys.stderr.write(f"{line}\n")
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,7 @@ from torch.distributions import constraints
 from ...arguments import count, settle
 from ...base import as_draws, as_observation, as_rows
 from ...exact.independence import student_proposal
+from ...exact.normal_scale import on_normal_scale
 from ...exact.peak import highest_peak
 from ...exact.tempering import resampled_and_moved
 from ...random import stream_seed
@@ -170,10 +171,7 @@ class LynxHare:
         def theta_of(z: NDArray[np.float64]) -> NDArray[np.float64]:
             return prior.from_uniform(torch.special.ndtr(torch.from_numpy(z))).numpy()
 
-        def log_density(z: NDArray[np.float64]) -> NDArray[np.float64]:
-            prior_part = -0.5 * (z**2).sum(axis=1)
-            return np.asarray(self.log_likelihood(theta_of(z), x_o) + prior_part)
-
+        log_density = on_normal_scale(lambda theta: self.log_likelihood(theta, x_o), theta_of)
         generator = np.random.default_rng(seed)
         mode, covariance = highest_peak(log_density, self.theta_dim, generator)
         propose = student_proposal(log_density, mode, covariance, generator)

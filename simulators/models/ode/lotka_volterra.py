@@ -30,8 +30,9 @@ from torch import Tensor
 
 from ...base import as_draws, as_observation
 from ...exact.independence import independence_chains, student_proposal
+from ...exact.normal_scale import on_normal_scale
 from ...exact.peak import highest_peak
-from ..declared import Constant, Observation, log_normals, prepared
+from ..declared import Constant, Observation, log_normal_theta, log_normals, prepared
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ _NUM_POINTS, _INTERVAL = 10, 2.1
 _NOISE = 0.1
 _LOG_LEAST, _LOG_MOST = math.log(1e-10), math.log(1e4)
 _CENTRE, _SD = (-0.125, -3.0, -0.125, -3.0), (0.5, 0.5, 0.5, 0.5)
+_theta_of = log_normal_theta(_CENTRE, _SD)
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,7 @@ class LotkaVolterraODE:
         """
         observed = torch.from_numpy(np.exp(self._log_observed(x_o)))
         num_samples, seed = as_draws(num_samples, seed)
-
-        def log_density(z: Array) -> Array:
-            prior_part = -0.5 * (z**2).sum(axis=1)
-            return np.asarray(self.log_likelihood(_theta_of(z), observed) + prior_part)
-
+        log_density = on_normal_scale(lambda theta: self.log_likelihood(theta, observed), _theta_of)
         generator = np.random.default_rng(seed)
         mode, covariance = highest_peak(log_density, self.theta_dim, generator)
         propose = student_proposal(log_density, mode, covariance, generator)
@@ -110,10 +108,6 @@ class LotkaVolterraODE:
         if values.min() <= 0.0:
             raise ValueError(f"`x_o` must hold positive values; its minimum is {values.min():g}.")
         return np.asarray(np.log(values))
-
-
-def _theta_of(z: Array) -> Array:
-    return np.asarray(np.exp(np.array(_CENTRE) + np.array(_SD) * z))
 
 
 def _log_populations(theta: Array) -> Array:

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...base import as_draws, as_observation
+from ...exact.normal_scale import on_normal_scale
 from ...exact.partition import sample_box
-from ..declared import Constant, Observation, log_normals, run_compiled
+from ..declared import Constant, Observation, log_normal_theta, log_normals, run_compiled
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ _PEOPLE, _INFECTED = 1_000_000.0, 1.0
 _TESTED = 1_000
 _NUM_POINTS, _INTERVAL = 10, 17.0
 _CENTRE, _SD = (math.log(0.4), math.log(0.125)), (0.5, 0.2)
+_theta_of = log_normal_theta(_CENTRE, _SD)
 _BOX = 8.0  # prior sds: beyond lies 1e-15 of the prior
 _GRID = (48, 48)
 
@@ -97,11 +99,7 @@ class SIR:
         """
         counts = torch.from_numpy(self._counts(x_o))
         num_samples, seed = as_draws(num_samples, seed)
-
-        def log_density(z: Array) -> Array:
-            prior_part = -0.5 * (z**2).sum(axis=1)
-            return np.asarray(self.log_likelihood(_theta_of(z), counts) + prior_part)
-
+        log_density = on_normal_scale(lambda theta: self.log_likelihood(theta, counts), _theta_of)
         upper = np.full(self.theta_dim, _BOX)
         z = sample_box(log_density, -upper, upper, num_samples, grid=_GRID, seed=seed)
         return torch.from_numpy(_theta_of(z)).float()
@@ -114,10 +112,6 @@ class SIR:
                 f"got values from {counts.min():g} to {counts.max():g}."
             )
         return counts
-
-
-def _theta_of(z: Array) -> Array:
-    return np.asarray(np.exp(np.array(_CENTRE) + np.array(_SD) * z))
 
 
 def _log_infected(theta: Array) -> Array:

@@ -287,7 +287,7 @@ def test_several_flows_make_as_many_passes_as_help_and_the_time_saved_makes_more
     def passes_and_flows(theta: Tensor) -> tuple[int, int]:
         model, log = fit_flow(
             theta,
-            Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf)),
+            FREE,
             settings=FlowSettings(num_transforms=1, hidden=(64,)),
             training=training,
             seed=0,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from importance_sampling import assert_moments_of_importance_sampling
 from scipy import stats
 
 import simulators
@@ -172,21 +173,9 @@ def test_glm_reference_has_the_moments_of_importance_sampling() -> None:
     task = BernoulliGLM()
     x_o = task.observation
     samples = task.reference_posterior(x_o, NUM, seed=0).double().numpy()
-    # A proposal of its own: normal at the posterior's moments, twice as wide in variance.
-    generator = np.random.default_rng(1)
-    root = np.linalg.cholesky(2.0 * np.cov(samples.T))
-    z = generator.standard_normal((150_000, 10))
-    draws = samples.mean(axis=0) + z @ root.T
-    log_weights = glm_log_posterior(draws, x_o) + 0.5 * (z**2).sum(axis=1)
-    weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    size = 1.0 / (weights**2).sum()
-    assert size > 2_000.0
-    mean = weights @ draws
-    sd = np.sqrt(weights @ (draws - mean) ** 2)
-    error = sd * math.sqrt(1.0 / size + 1.0 / NUM)
-    assert np.abs((samples.mean(axis=0) - mean) / error).max() < 4.5
-    assert samples.std(axis=0) == pytest.approx(sd, rel=5.0 * math.sqrt(1.0 / size + 1.0 / NUM))
+    assert_moments_of_importance_sampling(
+        samples, lambda theta: glm_log_posterior(theta, x_o), 150_000, least_size=2_000.0
+    )
 
 
 def test_glm_reference_agrees_with_itself_over_seeds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,15 +43,6 @@ def run_tasks(
         named(TASKS, labels, "--part"), named(WHAT, methods, "--test"),
         BUDGETS[:1] if quick else BUDGETS, count, place.seed,
     )  # fmt: skip
-    say = _say if place.progress else _silent
-    found = study.run(cells, place.seconds_left / 60.0, say)
+    found = study.run(cells, place.seconds_left / 60.0, place.say)
     values = summary(found, study.num_draws, place.seed)
     return values, markdown(values)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-
-
-def _silent(line: str) -> None:
-    pass

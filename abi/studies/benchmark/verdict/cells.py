@@ -41,7 +41,6 @@ def cells(
     wanted: Sequence[Asked],
     how: Callable[[Asked], Worked],
     place: Place,
-    say: Callable[[str], None] | None = None,
 ) -> list[Worked]:
     """All that are kept, and as many more as the time allows, in ``place.workers`` processes."""
     kept = [stored(asked, place.cells) for asked in wanted]
@@ -50,8 +49,7 @@ def cells(
     place.cells.mkdir(parents=True, exist_ok=True)
 
     def told(cell: Worked) -> Worked:
-        if say is not None:
-            say(f"{len(done) + 1}/{len(wanted)}  {_line(cell)}")
+        place.say(f"{len(done) + 1}/{len(wanted)}  {_line(cell)}")
         return cell
 
     if place.workers == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,6 @@ def run_verdict(
     """
     chosen = named(PARTS, labels, "--part")
     seed = place.seed
-    say = _say if place.progress else None
     level = rates.wanted(
         "level", rates.level_failures(), _SIZES, repetitions or (50 if quick else 400), seed
     )
@@ -47,7 +45,7 @@ def run_verdict(
         "fits": (_fits("fits", quick, seed), fits.work_fit),
         "price": (_fits("price", quick, seed), fits.work_price),
     }
-    found = {name: cells(*asked[name], place, say) if name in chosen else [] for name in PARTS}
+    found = {name: cells(*asked[name], place) if name in chosen else [] for name in PARTS}
     values = summary(found, seed)
     return values, markdown(values)
 
@@ -62,7 +60,3 @@ def _fits(part: str, quick: bool, seed: int) -> list[dict[str, Any]]:
         *fits.wanted(part, few, (1,), seed),
         *fits.wanted(part, (5_000, 20_000), (0,), seed),
     ]
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
