@@ -186,8 +186,7 @@ def pose(
     prior = as_sampler(prior)
     drawn = sample_prior(prior, NUM_PROBES, seed=0)
     theta_dim = drawn.shape[1]
-    if parameter_names is not None:
-        parameter_names = check_names(parameter_names, theta_dim)
+    given = None if parameter_names is None else check_names(parameter_names, theta_dim)
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
@@ -195,9 +194,9 @@ def pose(
     if encoder is not None:
         _check_encoder(encoder, observed.values.reshape(-1))
     own = names_of(prior)
-    found = recognise(simulator, drawn, own, parameter_names, observed)
+    found = recognise(simulator, drawn, own, given, observed)
     observation = observed.matched(found.returned)
-    known = parameter_names or own or found.names or numbered_names(theta_dim)
+    known = given or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
     layout = Layout.of(simulator, len(observation))
     prior = without_inherited_density(prior)

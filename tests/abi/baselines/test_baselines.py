@@ -210,7 +210,8 @@ def test_the_two_halves_of_abc_ss_share_no_pair() -> None:
         seen.append(theta)
         return theta + torch.randn(theta.shape)
 
-    draws = fit("abc_ss", 400, simulator).sample((200,))
+    task = from_function(simulator, TASK.prior, batched=True)
+    draws = fit("abc_ss", 400, task).sample((200,))
     trained, compared = torch.cat(seen).split(200)
     assert not (draws[:, None] == trained).all(dim=2).any()
     assert (draws[:, None] == compared).all(dim=2).any(dim=1).all()
