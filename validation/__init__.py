@@ -17,8 +17,9 @@ rejected: p = 0.002 for q being the posterior, 300 pairs
   theta_1 is too narrow by ...
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from simulators.lazy import lazily
 
 if TYPE_CHECKING:
     from . import perturbations
@@ -58,59 +59,52 @@ if TYPE_CHECKING:
     from .scores.ball_ranks import ColtTraining
     from .scores.classifiers import Training
 else:  # a fit needs a few rooms of this house: the others are imported as they are first used
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = import_module(f".{_HOMES[name]}", __name__)
-        found = globals()[name] = home if name == _HOMES[name] else getattr(home, name)
-        return found
-
-
-_HOMES = {
-    "ColtTraining": "scores.ball_ranks",
-    "FixedScore": "laboratory.trained_tests",
-    "FlowNull": "methods.local.base_space",
-    "LC2ST": "methods.local.classifier",
-    "Localization": "results.localized",
-    "METHODS": "methods.registry",
-    "NOTES": "results.notes",
-    "PerObservation": "posteriors.stored_samples",
-    "Posterior": "posteriors.protocol",
-    "PowerRate": "laboratory.rates",
-    "PowerStudy": "laboratory.rates",
-    "RatioScore": "laboratory.trained_tests",
-    "Report": "report",
-    "ScoreTest": "laboratory.trained_tests",
-    "TrainedColt": "laboratory.trained_tests",
-    "TrainedScore": "laboratory.trained_tests",
-    "Training": "scores.classifiers",
-    "ValidationResult": "results.result",
-    "WholeTest": "laboratory.trials",
-    "as_posterior": "posteriors.recognise",
-    "c2st": "methods.two_sample",
-    "colt": "methods.localization",
-    "colt_identity": "methods.localization",
-    "conformal_c2st": "methods.conformal",
-    "conformal_multiple": "methods.conformal",
-    "discriminative_calibration": "methods.discriminative",
-    "fit_flow_null": "methods.local.base_space",
-    "fit_lc2st": "methods.local.classifier",
-    "hpd": "methods.density_ranks",
-    "lc2st": "methods.local.call",
-    "load_report": "results.report_file",
-    "local_hpd": "methods.local.coverage",
-    "localize": "methods.localization",
-    "panel": "methods.panel",
-    "perturbations": "perturbations",
-    "power": "laboratory.study",
-    "sbc": "methods.ranks",
-    "score_rank": "methods.score_ranks",
-    "tarp": "methods.coverage",
-    "validate": "run",
-    "validate_at": "run",
-}
-"""Name -> the module it is in, or that it is."""
+    __getattr__ = lazily(
+        __name__,
+        {
+            "ColtTraining": "scores.ball_ranks",
+            "FixedScore": "laboratory.trained_tests",
+            "FlowNull": "methods.local.base_space",
+            "LC2ST": "methods.local.classifier",
+            "Localization": "results.localized",
+            "METHODS": "methods.registry",
+            "NOTES": "results.notes",
+            "PerObservation": "posteriors.stored_samples",
+            "Posterior": "posteriors.protocol",
+            "PowerRate": "laboratory.rates",
+            "PowerStudy": "laboratory.rates",
+            "RatioScore": "laboratory.trained_tests",
+            "Report": "report",
+            "ScoreTest": "laboratory.trained_tests",
+            "TrainedColt": "laboratory.trained_tests",
+            "TrainedScore": "laboratory.trained_tests",
+            "Training": "scores.classifiers",
+            "ValidationResult": "results.result",
+            "WholeTest": "laboratory.trials",
+            "as_posterior": "posteriors.recognise",
+            "c2st": "methods.two_sample",
+            "colt": "methods.localization",
+            "colt_identity": "methods.localization",
+            "conformal_c2st": "methods.conformal",
+            "conformal_multiple": "methods.conformal",
+            "discriminative_calibration": "methods.discriminative",
+            "fit_flow_null": "methods.local.base_space",
+            "fit_lc2st": "methods.local.classifier",
+            "hpd": "methods.density_ranks",
+            "lc2st": "methods.local.call",
+            "load_report": "results.report_file",
+            "local_hpd": "methods.local.coverage",
+            "localize": "methods.localization",
+            "panel": "methods.panel",
+            "perturbations": "perturbations",
+            "power": "laboratory.study",
+            "sbc": "methods.ranks",
+            "score_rank": "methods.score_ranks",
+            "tarp": "methods.coverage",
+            "validate": "run",
+            "validate_at": "run",
+        },
+    )
 
 __all__ = [
     "LC2ST",

@@ -1,0 +1,31 @@
+"""Names of a package that are imported as they are first used: a face costs what is used of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose public names live in its modules.
+
+    Args:
+        package: ``__name__`` of the package.
+        homes: Public name -> the module of the package that it is in, or that it is.
+
+    Returns:
+        A function name -> what it names, which is imported once and then kept on the package. A
+        name that is not in ``homes`` raises ``AttributeError``.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = import_module(f".{homes[name]}", package)
+        found = home if name == homes[name] else getattr(home, name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return load
