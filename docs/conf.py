@@ -1,4 +1,4 @@
-"""The documentation site: README, notebooks, formulas, and the docstrings.
+"""The documentation site: pages by need, notebooks, formulas, and the docstrings.
 
     make docs
 
@@ -170,20 +170,6 @@ def write_command_line(_app: Any) -> None:
     (folder / "commands.md").write_text("\n".join(pages))
 
 
-def write_front_page(_app: Any) -> None:
-    """The README with its links as they lead from here: pages of the site, or files to download."""
-    text = (HERE.parent / "README.md").read_text()
-    text = text.replace("](CONTRIBUTING.md)", "](contributing.md)")
-    text = text.replace("](CHANGELOG.md)", "](changelog.md)")
-    text = re.sub(r"\]\(docs/", "](", text)
-    # Pages outside this folder are files to download, also where they are Markdown.
-    text = re.sub(r"\[([^\]]+)\]\((examples/[^)]+\.md)\)", r"{download}`\1 <../\2>`", text)
-    text = re.sub(r"\]\((examples/|CITATION)", r"](../\1", text)
-    folder = HERE / "generated"
-    folder.mkdir(exist_ok=True)
-    (folder / "readme.md").write_text(text)
-
-
 def visit_inline(self: Any, node: Any) -> None:
     """A formula in a line as MathML, which browsers draw without scripts or a network."""
     _draw(self, node, "inline")
@@ -209,7 +195,6 @@ def _draw(self: Any, node: Any, display: str) -> None:
 def setup(app: Any) -> None:
     """Hooks of the build."""
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
-    app.connect("builder-inited", write_front_page)
     app.connect("builder-inited", write_derivations)
     app.connect("builder-inited", write_comparison)
     app.connect("builder-inited", write_command_line)

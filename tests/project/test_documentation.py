@@ -47,14 +47,14 @@ def test_the_link_check_finds_broken_links_and_passes_sound_ones(
 
 
 def test_the_page_on_the_command_line_lists_the_exit_statuses() -> None:
-    page = (DOCS / "command_line.md").read_text().replace("`", "")
+    page = (DOCS / "reference/command_line.md").read_text().replace("`", "")
     for code, meaning in EXIT_STATUS.items():
         assert f"| {code} | {meaning}" in page
 
 
 def test_every_formula_stands_beside_code_that_exists() -> None:
-    text = (DOCS / "formulas.md").read_text()
-    shown = re.findall(r"literalinclude\} \.\./(\S+)\n:pyobject: (\S+)", text)
+    text = (DOCS / "explanation/formulas.md").read_text()
+    shown = re.findall(r"literalinclude\} \.\./\.\./(\S+)\n:pyobject: (\S+)", text)
     assert len(shown) >= 10
     for path, name in shown:
         source = (DOCS.parent / path).read_text()

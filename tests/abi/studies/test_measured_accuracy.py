@@ -1,4 +1,4 @@
-"""The README's accuracy tables say what the accuracy study measured, every number of them."""
+"""The accuracy tables of the documentation say what the accuracy study measured, every number of them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ METHODS = {
 
 
 def table(heading: str) -> list[list[str]]:
-    """The README's table that begins with ``heading``: its entries by row, the headings first."""
-    lines = (ROOT / "README.md").read_text().splitlines()
+    """The page's table that begins with ``heading``: its entries by row, the headings first."""
+    lines = (ROOT / "docs/explanation/measured.md").read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(heading))
     end = next(i for i in range(start, len(lines)) if not lines[i].startswith("|"))
     rows = [[entry.strip(" *") for entry in line[1:-1].split("|")] for line in lines[start:end]]
@@ -70,7 +70,13 @@ def digits(value: float, places: int = 2) -> str:
     return f"{round(value, places) + 0.0:.{places}f}"
 
 
-MEASURES = ["W1 above floor", "in exact sds (floor)", "C2ST", "fits", "CPU s"]
+MEASURES = [
+    "W1 less that of two exact samples",
+    "in posterior sds (two exact samples)",
+    "C2ST",
+    "fits",
+    "CPU s",
+]
 ROWS: list[tuple[tuple[str, int], list[str]]] = []
 for entries in table("| model, calls | method |")[1:]:
     previous = ROWS[-1][0] if ROWS else None
