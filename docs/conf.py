@@ -9,6 +9,7 @@ reads Markdown, and myst-nb executes the notebooks. Every warning is an error.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 import tomllib
@@ -180,11 +181,21 @@ def visit_block(self: Any, node: Any) -> None:
     _draw(self, node, "block")
 
 
+def _barred(formula: str) -> str:
+    """Bars of absolute values and norms as they open and close, as tall as a line and no taller."""
+    ends = itertools.cycle(("prefix", "postfix"))
+    return re.sub(
+        r'<mo(?: stretchy="false")?>(&#x0007C;|&#x02016;)</mo>',
+        lambda bar: f'<mo form="{next(ends)}" stretchy="false">{bar[1]}</mo>',
+        formula,
+    )
+
+
 def _draw(self: Any, node: Any, display: str) -> None:
     from docutils import nodes
     from latex2mathml.converter import convert
 
-    drawn = convert(node.astext().strip(), display=display)
+    drawn = _barred(convert(node.astext().strip(), display=display))
     if "\\" in drawn:  # a command that the converter does not know stays as it is
         _log.warning("formula with an unknown command: %s", node.astext(), location=node)
     block = f"{self.starttag(node, 'div', CLASS='math')}{drawn}</div>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ def test_the_page_on_the_command_line_lists_the_exit_statuses() -> None:
     page = (DOCS / "reference/command_line.md").read_text().replace("`", "")
     for code, meaning in EXIT_STATUS.items():
         assert f"| {code} | {meaning}" in page
+
+
+@pytest.mark.parametrize("package", ["abi", "simulators", "validation"])
+def test_the_reference_has_every_public_name(package: str) -> None:
+    page = (DOCS / f"reference/{package}.rst").read_text()
+    shown = set(re.findall(rf"^\.\. auto\w+:: {package}\.(\w+)$", page, flags=re.MULTILINE))
+    assert shown == set(import_module(package).__all__) - {"__version__"}
+
+
+def test_every_page_is_listed_on_the_landing_page() -> None:
+    index = (DOCS / "index.md").read_text()
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("*/*.md"), *DOCS.glob("*/*.rst")]
+    for page in pages:
+        name = page.relative_to(DOCS).with_suffix("").as_posix()
+        if name != "index" and not name.startswith(("generated/", "_build/")):
+            assert f"\n{name}\n" in index, name
 
 
 def test_every_formula_stands_beside_code_that_exists() -> None:

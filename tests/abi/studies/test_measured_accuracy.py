@@ -1,4 +1,4 @@
-"""The accuracy tables of the documentation say what the accuracy study measured, every number of them."""
+"""The accuracy tables of the documentation say what the study measured, number by number."""
 
 from __future__ import annotations
 
