@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import as_path, as_tensor
 from simulators.arguments import sample_shape as as_size
+from simulators.base import as_rows
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, check_workers, open_engine
 
 from .config import ABIConfig
+from .files.run_folder import posterior_file
 from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
@@ -144,11 +147,7 @@ class ABIPosterior:
             NotImplementedError: if the generator has no density.
             ValueError: if the fit does not reach ``x``, or theta has the wrong shape.
         """
-        theta = torch.as_tensor(theta, dtype=torch.float32)
-        if theta.ndim != 2 or theta.shape[1] != self.theta_dim:
-            raise ValueError(
-                f"`theta` must have shape (n, {self.theta_dim}); got {tuple(theta.shape)}."
-            )
+        theta = as_rows(theta, self.theta_dim, "point")
         if self._is_own(x):
             return self.model.log_prob(theta)
         q, rows = self._elsewhere(x)
@@ -164,7 +163,7 @@ class ABIPosterior:
     def log_prob_batched(self, theta: Tensor, x: Tensor) -> Tensor:
         """Log density at theta (K, n, d) given x (n, p), (K, n); x as above."""
         q, rows = self._elsewhere(x)
-        return q.log_prob(torch.as_tensor(theta, dtype=torch.float32), rows)
+        return q.log_prob(as_tensor(theta, "theta", torch.float32), rows)
 
     def check(
         self,
@@ -225,7 +224,7 @@ class ABIPosterior:
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file (safetensors; no pickle), to be read by ``abi.load``."""
         kept = [part.name for part in fields(self) if part.name != "problem"]
-        write_posterior(Path(path), **{name: getattr(self, name) for name in kept})
+        write_posterior(as_path(path, "path"), **{name: getattr(self, name) for name in kept})
 
     def to_arviz(
         self,
@@ -269,7 +268,7 @@ class ABIPosterior:
         """Whether x is the observation of the fit."""
         if x is None:
             return True
-        given = torch.as_tensor(x, dtype=torch.float32).reshape(-1)
+        given = as_tensor(x, "x", torch.float32).reshape(-1)
         return given.shape == self.x_o.shape and torch.equal(given, self.x_o)
 
     def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
@@ -295,4 +294,4 @@ def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
     Raises:
         ValueError: if the file is not a posterior of this format, or is from a newer version.
     """
-    return ABIPosterior(**read_posterior(Path(path), encoder))
+    return ABIPosterior(**read_posterior(posterior_file(as_path(path, "path")), encoder))

@@ -124,7 +124,7 @@ def fit(
     if fixed is not None:  # one that gives no distances is not worth a simulation
         fixed(Observed.of(x_o).values.reshape(1, -1).repeat(2, 1))
     check_simulations(simulations)
-    problem = pose(prior, simulator, x_o, parameter_names, encoder)
+    problem = pose(prior, simulator, x_o, parameter_names, encoder, timeout)
     origin = origin_of(prior, simulator)
     folder = None
     if run_dir is not None:
@@ -173,7 +173,7 @@ def resume(
     prior, simulator = from_origin(origin, prior, simulator)
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
-    problem = pose(prior, simulator, x_o, names, encoder)
+    problem = pose(prior, simulator, x_o, names, encoder, timeout)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
     return run(work, folder, state, workers, timeout, progress)
 

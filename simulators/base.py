@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from .arguments import as_tensor
 from .random import as_count, as_seed, fresh_seed
 from .summary import summary
 
@@ -108,14 +109,26 @@ class Simulations:
         return len(self.theta) + len(self.failures)
 
 
-def as_rows(theta: Tensor, theta_dim: int) -> Tensor:
-    """Return ``theta`` as contiguous float32 (n, theta_dim), or say what is wrong with it."""
-    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
-    if rows.ndim != 2 or rows.shape[1] != theta_dim:
-        raise ValueError(
-            f"`theta` must have shape (n, {theta_dim}), one row a simulation; "
-            f"got {tuple(rows.shape)}."
-        )
+def as_rows(theta: Any, theta_dim: int | None = None, row: str = "simulation") -> Tensor:
+    """Parameters as contiguous float32 rows (n, theta_dim), or what is wrong with them.
+
+    Args:
+        theta: an array or a tensor.
+        theta_dim: number of parameters; any number where omitted.
+        row: what one row is of.
+
+    Raises:
+        TypeError: if they are no numbers.
+        ValueError: if they have another shape.
+    """
+    rows = as_tensor(theta, "theta", torch.float32)
+    if rows.ndim != 2 or theta_dim not in (None, rows.shape[1]):
+        wanted = "d" if theta_dim is None else theta_dim
+        one = rows.ndim == 1 and theta_dim in (None, len(rows))
+        hint = " For one theta write theta[None]." if one else ""
+        hint = " For one parameter write theta[:, None]." if rows.ndim == theta_dim == 1 else hint
+        got = f"{tuple(rows.shape)}.{hint}"
+        raise ValueError(f"`theta` must have shape (n, {wanted}), one row a {row}; got {got}")
     return rows.contiguous()
 
 
@@ -130,21 +143,17 @@ def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
         TypeError: if they are no numbers.
         ValueError: if they are not one observation, not finite, or not ``x_dim``.
     """
-    try:
-        values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"`x_o` must be a tensor of numbers; got {x_o!r:.60}.") from error
+    values = as_tensor(x_o, "x_o", torch.float32)
     if values.ndim == 2 and len(values) == 1:
         values = values[0]
     if values.ndim != 1 or len(values) == 0:
+        several = values.ndim > 1 and len(values) > 0
+        hint = " Pass one row, x_o[0], or all of it as one, x_o.reshape(-1)." if several else ""
         raise ValueError(
-            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}."
+            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}.{hint}"
         )
-    if x_dim is not None and x_dim != len(values):
-        raise ValueError(
-            f"`x_o` must have as many values as a simulation; got {len(values)} values and "
-            f"simulations of {x_dim}."
-        )
+    if x_dim is not None:
+        check_length(len(values), x_dim)
     bad = int((~torch.isfinite(values)).sum())
     if bad:
         raise ValueError(
@@ -152,6 +161,24 @@ def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
             "Impute or drop them, and simulate data without them too."
         )
     return values
+
+
+def check_length(num_values: int, x_dim: int, of: str = "") -> None:
+    """Refuse an observation that is not as long as a simulation.
+
+    Args:
+        num_values: values of the observation.
+        x_dim: values of a simulation.
+        of: the part of the observation that is meant, such as " of 'counts'".
+
+    Raises:
+        ValueError: if the two differ.
+    """
+    if num_values != x_dim:
+        raise ValueError(
+            f"`x_o` must have as many values as a simulation; got {num_values}{of or ' values'} "
+            f"and simulations of {x_dim}. Pass x_o in the form in which the simulator returns x."
+        )
 
 
 def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:

@@ -22,7 +22,9 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     def load(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            words = f"module {package!r} has no attribute {name!r}"
+            # With these two, Python asks whether a name like it was meant.
+            raise AttributeError(words, name=name, obj=sys.modules[package])
         home = import_module(f".{homes[name]}", package)
         found = home if name == homes[name] else getattr(home, name)
         setattr(sys.modules[package], name, found)

@@ -9,11 +9,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from .base import Failure, SeededSimulator, Simulations
-from .given.function import as_seeded
+from .base import Failure, SeededSimulator, Simulations, as_rows
+from .given.function import as_seeded, declared_form, is_seeded
 from .random import fresh_seed, stream_seed
 from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
@@ -24,6 +23,7 @@ from .store.writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50
 _SIGMAS_TO_JUDGE = 4.0
+_SHOWN = 6  # parameters of a theta that a message names
 
 
 def simulate(
@@ -78,7 +78,7 @@ def simulate(
     Warns:
         UserWarning: if the store holds simulations of other code of the same simulator.
     """
-    rows = _as_rows(theta)
+    rows: FloatArray = as_rows(theta).numpy()
     if not 0.0 <= max_failure_fraction <= 1.0:
         raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
     seed = None if seed is None else stream_seed(seed)
@@ -91,7 +91,8 @@ def simulate(
             archive = resources.enter_context(open_store(store, rows, seed, identify(seeded)))
             seed, kept = archive.seed, archive.kept
         seed = fresh_seed() if seed is None else seed
-        judge = _Judge(len(rows), max_failure_fraction, store)
+        plain = not is_seeded(simulator) and declared_form(simulator) is None
+        judge = _Judge(rows, max_failure_fraction, store, plain)
         for result in kept:
             judge.consider(result)
         if judge.done < len(rows):
@@ -143,7 +144,11 @@ class _Judge:
     interruption simulates whole batches again. As in the result, values count before a failure.
     """
 
-    def __init__(self, num_rows: int, limit: float, store: object) -> None:
+    def __init__(
+        self, theta: FloatArray, limit: float, store: object, is_plain: bool = False
+    ) -> None:
+        num_rows = len(theta)
+        self._theta, self._is_plain = theta, is_plain
         self.done = self.failed = 0
         self._finished = np.zeros(num_rows, bool)
         self._lost = np.zeros(num_rows, bool)
@@ -185,27 +190,28 @@ class _Judge:
 
     def _stop(self) -> None:
         first = self._first
-        example = f" The first, row {first.index}: {first.reason}." if first else ""
-        shape = first is None or first.reason.startswith("wrong shape")
+        example, widths = "", sorted(self._widths)
+        if first is not None:
+            numbers = ", ".join(f"{value:.4g}" for value in self._theta[first.index][:_SHOWN])
+            more = ", ..." if self._theta.shape[1] > _SHOWN else ""
+            reason = first.reason.rstrip(".")
+            example = (
+                f" The first, row {first.index}, theta = [{numbers}{more}]: {reason}. Call it "
+                "there to see why."
+            )
+        elif len(widths) > 1:
+            example = f" It gave {widths[0]} values of some theta and {widths[-1]} of others."
         hint = (
-            " A simulator that takes one parameter at a time is wrapped with "
-            "simulators.from_function(f, prior)."
+            " A simulator of one theta is wrapped: simulators.from_function(simulator, prior)."
+            if self._is_plain
+            else ""
         )
         kept = (
             f" All {self.done} results are kept in {self._store}; to have the failures tried "
             "again, call simulators.forget_failures on it."
         )
         raise ValueError(
-            f"`simulator` failed for {self.failed} of the {self.done} parameters tried, more "
-            f"than the {self._limit:.0%} that `max_failure_fraction` allows.{example}"
-            f"{hint if shape else ''}{kept if self._store is not None else ''}"
+            f"`simulator` failed for {self.failed} of the {self.done} theta tried, more than the "
+            f"{self._limit:.0%} that `max_failure_fraction` allows.{example}{hint}"
+            f"{kept if self._store is not None else ''}"
         )
-
-
-def _as_rows(theta: Tensor) -> FloatArray:
-    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
-    if rows.ndim != 2:
-        raise ValueError(
-            f"`theta` must have shape (n, d), one row a simulation; got {tuple(rows.shape)}."
-        )
-    return np.ascontiguousarray(rows.numpy())

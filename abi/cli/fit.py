@@ -85,7 +85,7 @@ def fit_command(
         "--stop-when": _bias_or_word(stop_when),
     }
     folder, work = opened(
-        out, theta_prior, model, observed, given, named, asked, paper, device, resume
+        out, theta_prior, model, observed, given, named, asked, paper, device, timeout, resume
     )
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)

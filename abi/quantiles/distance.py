@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.arguments import SHARE, at_least
+from simulators.arguments import SHARE, as_tensor, at_least
 from simulators.random import as_count, torch_generator
 from simulators.summary import summary
 
@@ -178,10 +178,13 @@ def _as_directions(directions: Any, theta_dim: int) -> Tensor:
 
 
 def _as_samples(samples: Any, name: str) -> Tensor:
-    values: Tensor = torch.as_tensor(samples)
+    values = as_tensor(samples, name)
     values = values if values.is_floating_point() else values.double()
     if values.ndim != 2 or len(values) == 0:
-        raise ValueError(f"`{name}` must be samples (n, d), n >= 1; got {tuple(values.shape)}.")
+        one = f" For one parameter write {name}[:, None]." if values.ndim == 1 else ""
+        raise ValueError(
+            f"`{name}` must be samples (n, d), n >= 1; got {tuple(values.shape)}.{one}"
+        )
     if not torch.isfinite(values).all():
         raise ValueError(f"`{name}` holds NaN or Inf; drop those rows first.")
     return values

@@ -90,12 +90,18 @@ def from_command(command: str, reader: Callable[[Any], Any] | None = None) -> Co
         simulation, with the last line of standard error as its reason.
 
     Raises:
+        TypeError: if ``reader`` is no function.
         ValueError: if the command cannot be split, has no place for a parameter or one without a
             name, or is written for a shell.
 
     >>> from_command("echo {beta} {seed}")(beta=0.5, seed=7)
     array([0.5, 7. ])
     """
+    if reader is not None and not callable(reader):
+        raise TypeError(
+            f"`reader` must be a function of the text or the path; got {type(reader).__name__}. "
+            "A prior goes to abi.fit(prior, simulator, x_o)."
+        )
     return Command(command, reader)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..base import Prior, SeededSimulator, Task, as_rows, check_names, numbered_names
 from ..random import as_count, child_seed, stream_seed
-from .function import Form, FunctionSimulator, as_seeded, declared_form, is_seeded
+from .function import Form, FunctionSimulator, as_seeded, declared_form, is_seeded, refuse_other
 from .observation import Observed, Returned
 from .priors import as_sampler, names_of, sample_prior
 from .probe import NUM_PROBES, find_form
@@ -36,6 +36,7 @@ def recognise(
     own: tuple[str, ...] | None = None,
     given: tuple[str, ...] | None = None,
     observed: Observed | None = None,
+    timeout: float | None = None,
 ) -> Recognised:
     """Whatever simulates, as a seeded simulator.
 
@@ -48,6 +49,7 @@ def recognise(
         own: the names that the prior has for its parameters.
         given: the names that the user gives them.
         observed: the observation, which tells forms apart.
+        timeout: seconds that a call of a plain function may take.
 
     Raises:
         TypeError: if it cannot be called, or asks for other arguments than the parameters.
@@ -56,12 +58,15 @@ def recognise(
     if isinstance(simulator, CustomTask):
         if simulator.form is not None or simulator.seeds_itself:
             return Recognised(simulator, simulator.names)
-        found = recognise(simulator.function, theta, own, given or simulator.names, observed)
+        found = recognise(
+            simulator.function, theta, own, given or simulator.names, observed, timeout
+        )
         form = found.simulator.form  # type: ignore[attr-defined]
         names = simulator.names or found.names
         return replace(found, simulator=replace(simulator, form=form), names=names)
     _check_order(own, given, "parameter_names")
-    if not callable(simulator) or is_seeded(simulator):
+    refuse_other(simulator)
+    if is_seeded(simulator):
         seeded, names = as_seeded(simulator), getattr(simulator, "parameter_names", None)
         _check_order(own, names, "simulator")
         if names is not None and len(names) != theta.shape[1]:
@@ -76,7 +81,7 @@ def recognise(
     if declared is not None:
         form, returned = _with_names(declared, theta.shape[1], known, own), None
     else:
-        form, returned = find_form(simulator, theta, known, own is None, observed)
+        form, returned = find_form(simulator, theta, known, own is None, observed, timeout)
     names = form.names or getattr(simulator, "parameter_names", None) or None
     return Recognised(FunctionSimulator(simulator, form), names, returned)
 
@@ -203,7 +208,7 @@ def from_function(
 
     Raises:
         ValueError: if the names are not as many different ones as there are parameters.
-        TypeError: if the prior can neither be sampled nor called.
+        TypeError: if ``f`` is no function, or the prior can neither be sampled nor called.
 
     >>> import torch
     >>> prior = torch.distributions.Independent(
@@ -212,6 +217,7 @@ def from_function(
     >>> task(torch.zeros(3, 2), seed=1).shape
     torch.Size([3, 2])
     """
+    refuse_other(f, "f", "from_function(f, prior)")
     form = None if batched is None else Form(batched=batched)
     task = CustomTask(f, as_sampler(prior), form, None, item_dim, num_series)
     if parameter_names is None:
@@ -228,10 +234,17 @@ def sample_joint(task: Task, n: int, seed: int | None = None) -> tuple[Tensor, T
         seed: the pairs are a function of it; a fresh one when omitted.
 
     Raises:
+        TypeError: if ``task`` is not a simulator with a prior.
         ValueError: if ``n`` or ``seed`` is no whole number of 0 or more, or if the task does not
             give a row of x for each theta.
     """
     seed = stream_seed(seed)
+    if isinstance(task, type) or not (callable(task) and hasattr(task, "prior")):
+        got = f"the class {task.__name__}" if isinstance(task, type) else type(task).__name__
+        raise TypeError(
+            f"`task` must be a simulator with its prior; got {got}. Make one by "
+            "simulators.from_function(simulator, prior)."
+        )
     theta = sample_prior(task.prior, as_count(n, "n"), child_seed(seed, 0))
     x = task(theta, child_seed(seed, 1))
     if x.ndim != 2 or len(x) != len(theta):

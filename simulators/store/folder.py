@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..arguments import as_path
 from ..base import Failure, Simulations
 from ..files.disk import force_folder, hold_folder
 from ..given.command import Command
@@ -78,7 +79,7 @@ def load_store(path: str | os.PathLike[str]) -> Simulations:
     Raises:
         ValueError: if there is no store, or one of its files is damaged.
     """
-    folder = Path(path)
+    folder = as_path(path, "store")
     manifest = read_manifest(folder)
     parts = [read_file(file) for file in files_of(folder)]
     result = join([part for part, _ in parts])
@@ -100,7 +101,7 @@ def forget_failures(path: str | os.PathLike[str]) -> int:
     Raises:
         ValueError: if it holds no store, or one that is damaged or written to just now.
     """
-    folder = Path(path)
+    folder = as_path(path, "store")
     read_manifest(folder)
     with hold_folder(folder):
         parts = {file: read_file(file)[0] for file in files_of(folder)}
@@ -133,7 +134,10 @@ def read_manifest(folder: Path) -> Manifest:
         if not isinstance(values, dict):
             raise ValueError("it is not a JSON object")
     except FileNotFoundError as error:
-        raise ValueError(f"`store`: {folder} holds no store: it has no manifest.json.") from error
+        raise ValueError(
+            f"`store`: {folder} holds no store: it has no manifest.json. Name the store= of "
+            "simulators.simulate or the --out of abi simulate."
+        ) from error
     except ValueError as error:
         raise ValueError(f"`store`: {folder / 'manifest.json'} is damaged: {error}") from error
     if values.get("format") != _FORMAT or values.get("version") != _VERSION:

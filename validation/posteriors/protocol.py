@@ -132,7 +132,7 @@ class BatchedPosterior(Posterior):
                 raise
             raise ValueError(
                 f"`q` ({self.name}) failed at x of shape {tuple(x.shape)}, which its network does "
-                f"not take ({line}). Was it built for other x?"
+                f"not take ({line}). Was it built for other x, or are theta and x swapped?"
             ) from error
 
     @staticmethod

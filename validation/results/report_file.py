@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from simulators.arguments import as_path
+
 FORMAT = "abi-validation"
 FORMAT_VERSION = 3  # 2: no p-value over all, no failures in words
 _NUMBER = int | float
@@ -44,11 +46,15 @@ def load_report(path: str | Path) -> dict[str, Any]:
     Raises:
         ValueError: if the file is not a saved report, or is from a newer version.
     """
-    path = Path(path)
+    path = as_path(path, "path")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"`path`: {path} could not be read as JSON: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(
+            f"`path`: {path} could not be read as JSON: {why}. Name a file that report.save or "
+            "abi validate --out wrote."
+        ) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(
             f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "
