@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .ending import InPlace, Json, check_installed, print_json
+from simulators.lazy import check_installed
+
+from .ending import InPlace, Json, print_json
 
 
 def report_command(

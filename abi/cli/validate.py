@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .ending import Json, check_installed, print_json
+from simulators.lazy import check_installed
+
+from .ending import Json, print_json
 
 _JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
 
@@ -83,7 +85,10 @@ def validate_command(
     if plots is not None:
         check_installed("--plots", "matplotlib")
     if sum(given is not None for given in (path, posterior, samples)) != 1:
-        raise ValueError("one of `path`, `--posterior` and `--samples` must be given, and no two.")
+        raise ValueError(
+            "one of `path`, `--posterior` and `--samples` must be given, and no two: abi validate "
+            "runs/mine tests a fit."
+        )
     _refuse_unused(samples is None, layout, data, theta, x)
 
     from validation import validate, validate_at

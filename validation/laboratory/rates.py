@@ -206,9 +206,9 @@ def plot_power(
     """
     places = list(dict.fromkeys([*(order or ()), *study.methods]))
     if ax is None:
-        from matplotlib.figure import Figure
+        from ..results.plotting import new_figure
 
-        ax = Figure(figsize=(5, 4), layout="constrained").add_subplot()
+        ax = new_figure("plot").add_subplot()
     # Tests share strengths: a little apart, their intervals can be told from each other.
     apart = 0.004 * (max(study.strengths) or 1.0)
     for k, method in enumerate(study.methods):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulators.arguments import as_path
+from simulators.lazy import check_installed
 
 FORMAT = "abi-validation"
 FORMAT_VERSION = 3  # 2: no p-value over all, no failures in words
@@ -27,6 +28,7 @@ def write_report(data: Mapping[str, Any], path: Path) -> None:
     if path.suffix == ".json":
         text = json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n"
     elif path.suffix in (".html", ".htm"):
+        check_installed(f"save {path.name}", "matplotlib", "jinja2")
         from ..page import render
         from ..page.validation_page import validation_page
 

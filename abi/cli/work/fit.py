@@ -97,7 +97,9 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     try:
         observation: Tensor = model.observation
     except (AttributeError, NotImplementedError):
-        raise ValueError("`--observed` is needed: the simulator has no default.") from None
+        raise ValueError(
+            "`--observed` is needed, for the simulator has no default: --observed x_o.csv."
+        ) from None
     return observation
 
 
