@@ -24,7 +24,7 @@ from .summary import summary
 
 @runtime_checkable
 class Prior(Protocol):
-    """A sampler of parameters; a density is used only where ``log_prob`` is offered too."""
+    """Where parameters are drawn from. A density is used only where ``log_prob`` is there too."""
 
     def sample(self, sample_shape: Any, /) -> Tensor:
         """Draw parameters; ``sample((n,))`` has shape (n, d)."""
@@ -33,7 +33,7 @@ class Prior(Protocol):
 
 @runtime_checkable
 class SeededSimulator(Protocol):
-    """A simulator whose rows are functions of ``(seed, row)`` alone."""
+    """A simulator whose row i depends on its theta and on ``(seed, first_row + i)`` alone."""
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p); row i uses the stream ``(seed, first_row + i)``."""
@@ -42,7 +42,7 @@ class SeededSimulator(Protocol):
 
 @runtime_checkable
 class Task(SeededSimulator, Protocol):
-    """A seeded simulator with its prior, names, default observation and exact posterior."""
+    """A simulator with its prior, a default observation and, if known, an exact posterior."""
 
     @property
     def prior(self) -> Prior: ...  # noqa: D102
@@ -75,7 +75,13 @@ class Task(SeededSimulator, Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """One simulation that gave no usable result: its row in the submission, why, and of what."""
+    """A simulation that gave no usable result.
+
+    Attributes:
+        index: its row in the theta that were given.
+        reason: why, in a line.
+        theta: its parameters.
+    """
 
     index: int
     reason: str
@@ -84,28 +90,28 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Simulations:
-    """The finite rows of a run, in submission order, and the failures.
+    """What :func:`simulate` returns: the simulations that did not fail, and the failures.
 
-    Submission order matters: keeping rows in order of completion would favour parameters
-    whose simulations are fast.
+    They are in the order of the theta that were given; in the order in which they finish, fast ones
+    would be favoured.
     """
 
     theta: Tensor
-    """Parameters of the finite rows, (m, d)."""
+    """Parameters of the simulations, (m, d)."""
     x: Tensor
-    """Their simulations, (m, p)."""
+    """What was simulated, (m, p)."""
     index: Tensor
-    """Row of each in the submitted theta, (m,), increasing."""
+    """Row of each in the theta that were given, (m,), increasing."""
     failures: tuple[Failure, ...]
-    """The rows that are missing, in submission order."""
+    """The simulations that failed, in the same order."""
     seed: int
-    """The seed that was used (a fresh one is recorded when none was given)."""
+    """The seed that was used, also where none was given."""
 
     __repr__ = summary
 
     @property
     def num_submitted(self) -> int:
-        """Simulator calls made: finite rows and failures together."""
+        """Simulator calls made, failed ones included."""
         return len(self.theta) + len(self.failures)
 
 

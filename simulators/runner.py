@@ -38,42 +38,43 @@ def simulate(
     progress: bool = True,
     max_failure_fraction: float = 0.5,
 ) -> Simulations:
-    """Simulate every row of ``theta``.
+    """Simulate x for every row of theta, and say which simulations failed and why.
 
-    The result is a function of ``(simulator, theta, seed)`` alone, whatever the engine, the
-    number of workers, and the interruptions between. A row that raises, returns NaN or Inf or a
-    wrong number of values, outlasts ``timeout`` or kills its worker is left out, and listed in
-    ``failures`` with the reason and its theta. A simulator may offer ``failure_reason(theta_row,
-    x_row)`` to say why a row is not finite.
+    A simulation fails if it raises an error, returns NaN, infinity or another number of values than
+    most, takes longer than ``timeout``, or ends its worker process. The result depends on
+    ``simulator``, ``theta`` and ``seed`` only, not on workers, engine or interruptions. A simulator
+    may have a method ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
 
-    A store remembers its simulator: the name, the plain settings (fields of a dataclass but those
-    with ``compare=False``, arguments of a ``functools.partial``) and a digest of its own code and
-    of the plain values that come with it (defaults, attributes and what it closes over, but no
-    whole numbers and lists there, which may count calls). Another name, other settings, or other
-    code of a lambda or under that name in another module are another simulator, which is refused.
-    Other code alone may be a mended bug: the run goes on with the rows it has, and warns.
+    A ``store`` remembers its simulator: the name, its settings (fields of a dataclass but those
+    with ``compare=False``, arguments of a ``functools.partial``), its code, and plain values that
+    the code refers to, though not whole numbers and lists, which may count calls. A simulator with
+    another name or other settings is refused, as is another lambda. If only the code has changed,
+    which may be a mended bug, the run goes on with the rows it has, and warns.
 
     Args:
-        simulator: callable theta (n, d) -> x (n, p); a task, a command, or a plain batched
-            function. For one of another form see :func:`simulators.from_function`.
+        simulator: a task, a command, or your own function of many theta (n, d) -> x (n, p). For a
+            function of one theta see :func:`simulators.from_function`.
         theta: parameters, (n, d).
-        workers: simulations at a time; 1 runs in this process unless a timeout is set.
-        engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
-            scheduler or its ``Client``, or an open engine
-            (:func:`simulators.running.engines.open_engine`), which stays open.
-        timeout: seconds one simulation may take; None or infinity for any time. A plain batched
-            function is timed by the batch: a slow row that quick ones make up for is kept.
-        seed: seed of the noise; a fresh one is drawn and recorded when omitted.
-        store: a folder in which every finished simulation is kept. A run that finds it there goes
-            on where the last one ended; failures are kept too, and not tried again
-            (:func:`simulators.forget_failures` changes that).
-        progress: show a bar when the run takes more than a second and someone is there to see it.
-        max_failure_fraction: share of failures, in [0, 1], above which the run is stopped, as
-            soon as that is beyond doubt.
+        workers: simulations at the same time; 1 runs in this process, unless there is a timeout.
+        engine: where they run: ``"in-process"``, ``"processes"``, ``"distributed"``, the address
+            of a ``dask`` scheduler or its ``Client``, or an engine of yours that stays open
+            (:func:`simulators.running.engines.open_engine`).
+        timeout: seconds after which a simulation counts as failed; no limit when omitted. Of a
+            function of many theta a whole batch is timed, so one slow row may pass unnoticed.
+        seed: of the noise; a new one is drawn, and recorded in the result, when omitted.
+        store: folder that keeps every finished simulation. Run the same call again to go on after
+            an interruption. Failures are kept too and not tried again, unless
+            :func:`simulators.forget_failures` is called first.
+        progress: show a progress bar in a terminal, if it takes more than a second.
+        max_failure_fraction: stop with an error where a larger share fails, in [0, 1].
+
+    Returns:
+        The simulations that did not fail, in the order of ``theta``, and the failures.
 
     Raises:
-        ValueError: if ``theta`` is not (n, d), if the store holds simulations of another theta,
-            seed or simulator, or if more than ``max_failure_fraction`` of the simulations failed.
+        TypeError: if the simulator cannot be called, or theta are no numbers.
+        ValueError: if ``theta`` is not (n, d); if the store holds simulations of another theta,
+            seed or simulator; or if more than ``max_failure_fraction`` of the simulations failed.
 
     Warns:
         UserWarning: if the store holds simulations of other code of the same simulator.

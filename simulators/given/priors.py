@@ -134,17 +134,17 @@ def names_of(prior: Any) -> tuple[str, ...] | None:
 
 
 def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
-    """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
+    """Draw from a prior of any form: (num_samples, d), float32.
 
     Args:
-        prior: anything with ``sample((n,)) -> (n, d)``, a dict or a list of pairs of names and
-            distributions of torch or scipy, or a function n -> (n, d).
+        prior: a dict or a list of pairs of names and distributions of torch or scipy; any object
+            with ``sample((n,)) -> (n, d)``; or a function n -> (n, d).
         num_samples: number of draws.
-        seed: the global random streams are seeded with it while the prior draws.
+        seed: the same seed gives the same draws. Global random streams are left as they were.
 
     Raises:
-        TypeError: if the prior can neither be sampled nor called.
-        ValueError: if the draws do not have shape (num_samples, d) or are not finite.
+        TypeError: if the prior is none of these.
+        ValueError: if it raises an error, or its draws are not (num_samples, d) or not finite.
     """
     num_samples, seed = as_draws(num_samples, seed)
     sampler = as_sampler(prior)

@@ -113,7 +113,7 @@ def _with_names(
 
 @dataclass(frozen=True)
 class CustomTask:
-    """The user's simulator with its prior; made by :func:`from_function`."""
+    """Your own simulator with its prior, made by :func:`from_function`."""
 
     function: Callable[..., Any]
     prior: Prior
@@ -124,7 +124,7 @@ class CustomTask:
 
     @property
     def seeds_itself(self) -> bool:
-        """Whether the function is a seeded simulator already."""
+        """Whether the function takes seeds and rows by itself."""
         return self.form is None and is_seeded(self.function)
 
     @cached_property
@@ -188,27 +188,30 @@ def from_function(
     item_dim: int = 1,
     num_series: int = 1,
 ) -> CustomTask:
-    """Make a task of your own function and prior.
+    """Make a simulator of your own function and prior, with seeds and names.
 
     Args:
-        f: the simulator, of numpy or torch. It takes one theta (d,) and returns its p values (a
-            number, an array, a list, a dict), or theta (n, d) and returns x (n, p), or has an
-            argument a parameter. It may use the global random streams of Python, numpy or torch or
-            a generator that its code names (they are seeded for each call and restored; numba's is
-            not), or ask for ``seed``, below 2^32, ``rng``, ``generator`` or ``random_state``.
-        prior: anything with ``sample((n,)) -> (n, d)``, a dict of distributions of torch or scipy
-            by name, or a function n -> (n, d); no density is needed.
-        batched: whether ``f`` takes theta (n, d) as a tensor, or one (d,). Row i of x then depends
-            on how many rows it is given at once; one theta at a time, it depends on ``(seed, i)``
-            alone. When omitted, the form is found out where it is first needed, by one call of
-            ``f`` with a draw of the prior, seldom more.
-        parameter_names: one name a parameter, in order.
-        item_dim: where x is a list of items whose order may not matter, the values of one item.
-        num_series: where x is some series of equal length, one after another, how many.
+        f: your function, in numpy or torch. It takes one theta (d,) and returns its p values (a
+            number, an array, a list, a dict); or many theta (n, d), and returns x (n, p); or one
+            argument for each parameter. For its noise it may use the global random streams of
+            Python, numpy or torch, or a generator that its code names: they are seeded for each
+            call and restored (numba's stream is not). Or it may have an argument ``seed`` (below
+            2^32), ``rng``, ``generator`` or ``random_state``, and is given one.
+        prior: a dict of names and distributions of torch or scipy; any object with
+            ``sample((n,)) -> (n, d)``; or a function n -> (n, d). No density is needed.
+        batched: True if ``f`` takes theta (n, d) as a tensor, False if it takes one theta (d,).
+            When omitted, ``f`` is called once or a few times to find out. With one theta at a time,
+            row i of x depends on ``(seed, i)`` alone; with many, also on how many there are.
+        parameter_names: d names, in order.
+        item_dim: where x is a list of items in any order, the number of values of one item.
+        num_series: where x is several series of the same length, one after another, how many.
+
+    Returns:
+        A task: call it with theta (n, d), or give it to :func:`simulate` and ``abi.fit``.
 
     Raises:
-        ValueError: if the names are not as many different ones as there are parameters.
-        TypeError: if ``f`` is no function, or the prior can neither be sampled nor called.
+        TypeError: if ``f`` is no function, or the prior none of these.
+        ValueError: if there are not d different names.
 
     >>> import torch
     >>> prior = torch.distributions.Independent(
@@ -226,17 +229,17 @@ def from_function(
 
 
 def sample_joint(task: Task, n: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32.
+    """Draw n parameters from the prior and simulate each: theta (n, d) and x (n, p), float32.
 
     Args:
-        task: a simulator with its prior.
+        task: a simulator with its prior, such as :func:`from_function` makes.
         n: number of pairs.
-        seed: the pairs are a function of it; a fresh one when omitted.
+        seed: the same seed gives the same pairs; a new one is drawn when omitted.
 
     Raises:
         TypeError: if ``task`` is not a simulator with a prior.
-        ValueError: if ``n`` or ``seed`` is no whole number of 0 or more, or if the task does not
-            give a row of x for each theta.
+        ValueError: if ``n`` or ``seed`` is no whole number of at least 0, or the task does not
+            return one row of x for each theta.
     """
     seed = stream_seed(seed)
     if isinstance(task, type) or not (callable(task) and hasattr(task, "prior")):

@@ -68,13 +68,14 @@ class Manifest:
 
 
 def load_store(path: str | os.PathLike[str]) -> Simulations:
-    """Read what a store holds, of a finished or an unfinished run.
+    """Read the simulations in a store, whether the run has finished or not.
 
     Args:
         path: the folder given to ``simulate(..., store=path)`` or ``abi simulate --out``.
 
     Returns:
-        theta (m, d) and x (m, p) of the finished rows in order of submission, and the failures.
+        The simulations that did not fail, in the order of the theta that were given, and the
+        failures.
 
     Raises:
         ValueError: if there is no store, or one of its files is damaged.
@@ -90,16 +91,18 @@ def load_store(path: str | os.PathLike[str]) -> Simulations:
 
 
 def forget_failures(path: str | os.PathLike[str]) -> int:
-    """Remove the failures of a store, so that the next run tries them again; returns how many.
+    """Forget the failures in a store, so that the next run tries them again.
 
-    For failures that need not come again: the timeout was too short, memory too small. Rows of
-    another number of values than most have are failures too.
+    Use it where they need not fail again: the timeout was too short, or memory too small.
 
     Args:
         path: the folder that was given to :func:`simulate` as ``store``.
 
+    Returns:
+        How many were forgotten, rows with another number of values than most included.
+
     Raises:
-        ValueError: if it holds no store, or one that is damaged or written to just now.
+        ValueError: if it holds no store, or one that is damaged or being written to.
     """
     folder = as_path(path, "store")
     read_manifest(folder)

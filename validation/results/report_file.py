@@ -40,7 +40,7 @@ def write_report(data: Mapping[str, Any], path: Path) -> None:
 
 
 def load_report(path: str | Path) -> dict[str, Any]:
-    """Read what :meth:`Report.save` wrote as .json, for ``abi report``.
+    """Read the data that :meth:`Report.save` or ``abi validate --out`` wrote as .json.
 
     Args:
         path: the file.
