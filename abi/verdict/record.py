@@ -153,12 +153,14 @@ class Verdict:
     def __str__(self) -> str:
         lines = [self.headline]
         if self.x_o_p_value is not None:
-            rare = "" if self.x_o_p_value > RARE else ": rare data, or a wrong model"
+            rare = "" if self.x_o_p_value > RARE else ": rare data, wrong units, or a wrong model"
             lines.append(f"  x_o from this model?   {p_text(self.x_o_p_value)}{rare}")
         if self.check.p_value is not None:
             lines += self._of_the_check(self.check.p_value)
         if self.moved is not None:
-            lines.append(f"  did the rounds settle? last step {self.moved}{self._by_calls()}")
+            lines.append(
+                f"  did the rounds settle? the last moved it by {self.moved}{self._by_calls()}"
+            )
         if self.marginals is not None:
             lines.append(f"    quantile network     {self.marginals} from the answer")
         return "\n".join(lines)
@@ -170,21 +172,21 @@ class Verdict:
             f"{check.num_pairs} pairs"
         ]
         each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
-        lines.append(f"    each alone           {', '.join(each)}")
+        lines.append(f"    single tests         {', '.join(each)}")
         controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
         if controls:
-            lines.append(f"    wrong on purpose     {', '.join(controls)}")
+            lines.append(f"    must be rejected     {', '.join(controls)}")
         c2st = check.expected_c2st
         about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
         lines.append(
-            f"  how far off at x_o?    bias in sds, sd over the true one (95% together){about}"
+            f"  how far off at x_o?    mean, in sds; sd over the true one; 95% intervals{about}"
         )
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]
 
     def _by_calls(self) -> str:
-        shown = [f"{calls:,}: {bias:.2f}" for calls, bias in self.bias_by_calls]
-        return f"; bias by calls {', '.join(shown)}" if shown else ""
+        shown = [f"{bias:.2f} after {calls:,} calls" for calls, bias in self.bias_by_calls]
+        return f"; largest bias {', '.join(shown)}" if shown else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain values, for JSON."""

@@ -242,6 +242,15 @@ def test_a_posterior_says_how_to_ask_it(tmp_path: Path) -> None:
     told(lambda: again.check(50), r"`simulator` must be given.*check\(600, simulator=simulator, p")
 
 
+def test_an_x_o_in_other_units_is_told_and_never_passes() -> None:
+    with pytest.warns(
+        UserWarning, match="`x_o` is unusual for this model .*Check the units of x_o"
+    ):
+        posterior = quick_fit(x_o=1_000.0 * X_O, num_simulations=600, num_rounds=1)
+    assert posterior.verdict.headline.startswith("cannot tell: x_o is unusual data of this model")
+    assert "wrong units" in str(posterior.verdict)
+
+
 def test_ctrl_c_and_the_same_words_again_tell_how_to_go_on(tmp_path: Path) -> None:
     calls = 0
 
