@@ -43,44 +43,86 @@ WITHOUT_DENSITY = ("potnet", "wgan")
 
 @dataclass(frozen=True)
 class ABIConfig:
-    """Constants of a fit. The defaults are ours; :meth:`paper` gives the published algorithm."""
+    """Settings of a fit. The defaults are ours; :meth:`paper` gives the published algorithm.
+
+    In brackets: the symbol and the place in Lu & Wong (2025).
+
+    Attributes:
+        order: power of the one-dimensional distances, at least 1 [p, eqs. 2.1 to 2.5].
+        mixing: weight of the marginals in the MSW distance, in (0, 1]; 1 compares marginals only
+            [lambda, eq. 2.2].
+        trim: probability cut off each tail of a marginal, in (0, 1/2) [delta, eq. 2.1].
+        num_slices: random directions compared beside the d axes [K].
+        num_levels: intervals between the quantiles predicted in each direction [H, eq. 2.5].
+        redraw_directions: draw new directions in every round [Algorithm 2, step 4].
+        standardize: measure theta in prior standard deviations, so that units do not matter.
+        kappa: width of the quadratic part of the quantile loss [eq. 2.7].
+        hidden: widths of the quantile network's layers [d_1, ..., d_L, Definition 2.4].
+        encoder: what the networks see of x: "flat" (x as it is), "sorted", "moments",
+            "moments+sorted", "principal", "principal+lags", "transitions", and the learned
+            "deep_set", "conv" and "both_orders". "auto" takes the one that predicts best.
+        fine_tune: start the quantile network from the last round's weights [Section 2.2.3].
+        network_training: how the quantile network is trained.
+        proposal: where rounds after the first draw theta. "truncated": from the prior, cut to the
+            region where the last answer is. "generator": from the last answer [Algorithm 4].
+        growth: calls of a round over those of the round before, at least 1.
+        max_retries: simulator calls that one theta may use with "generator" [R, Algorithm 4].
+        accept_fraction: share of the pairs, those nearest to x_o, that the answer is trained on, in
+            (0, 1] [alpha, Section 2.2.2]. None: all of them; half with "generator", a known
+            distance, or another adjustment than "conditional".
+        min_accepted: keep at least so many pairs, where there are as many.
+        tolerances: the largest distance to x_o of a pair that is kept, one value a round, none
+            above the one before [eps_1, ..., eps_T]; instead of ``accept_fraction``.
+        pairs_per_round: pairs in a round [N, Algorithm 2]; as many as the calls give when None.
+        reuse_simulations: train on pairs of earlier rounds too, where they lie in the region.
+        generator: model of the answer: "flow", "mixture", "potnet" (the paper's) or "wgan". The
+            last two have no density, and need ``proposal="generator"``.
+        flow: settings of the flow.
+        num_flows: flows that are averaged in the answer. It may take twice as many where they train
+            fast, and takes two at most between rounds.
+        max_components: most components of the mixture; BIC chooses.
+        generator_training: how flow and mixture are trained.
+        potnet: settings of POTNet.
+        wgan: settings of the WGAN.
+        adjustment: how pairs near x_o are used. "conditional": train flows of theta given x and
+            read them at x_o. "quantile": move each theta by the predicted quantiles. "none": as
+            if they were at x_o, as published.
+    """
 
     # MSW distance
-    order: float = 1.0  # p of eqs. (2.1)-(2.5)
-    mixing: float = 0.5  # lambda of eq. (2.2); 1 uses the marginals only (Remark 2.4)
-    trim: float = 0.05  # delta of eq. (2.1), in (0, 1/2)
-    num_slices: int = 10  # K, random directions beside the d axes
-    num_levels: int = 10  # H of eq. (2.5): H + 1 quantiles a direction
-    redraw_directions: bool = False  # Algorithm 2, step 4 draws them anew in every round
-    standardize: bool = True  # measure theta in prior sds, so that units do not weigh
+    order: float = 1.0
+    mixing: float = 0.5
+    trim: float = 0.05
+    num_slices: int = 10
+    num_levels: int = 10
+    redraw_directions: bool = False
+    standardize: bool = True
 
     # Quantile network
-    kappa: float = 0.01  # of the Huber quantile loss, eq. (2.7)
-    hidden: tuple[int, ...] = (128, 128, 128)  # d_1..d_L of Definition 2.4
-    encoder: Encoder = "auto"  # what of x the network sees; auto compares held-out losses
-    fine_tune: bool = False  # Section 2.2.3 goes on from the last round's weights
+    kappa: float = 0.01
+    hidden: tuple[int, ...] = (128, 128, 128)
+    encoder: Encoder = "auto"
+    fine_tune: bool = False
     network_training: TrainingSettings = field(default_factory=TrainingSettings)
 
     # Proposals
-    proposal: Proposal = "truncated"  # the prior cut to the last model's region, or Algorithm 4
-    growth: float = 1.5  # calls of a round over those of the one before; the paper: 1
-    max_retries: int = 10  # R of Algorithm 4, simulator calls a theta may use
+    proposal: Proposal = "truncated"
+    growth: float = 1.5
+    max_retries: int = 10
 
-    # Tolerance
-    # alpha of Section 2.2.2, the share a round keeps; None: all where a flow conditional on x is
-    # fitted to pairs from a region, which loses more by fewer pairs than by distant ones; else
-    # half, as where the distance is known
+    # Tolerance: where flows given x are fitted to pairs of a region, fewer pairs lose more than
+    # distant ones, so the default is to take all
     accept_fraction: float | None = None
-    min_accepted: int = 500  # a round keeps at least this many where it has them
-    tolerances: tuple[float, ...] | None = None  # eps_1 >= ... >= eps_T instead of alpha
-    pairs_per_round: int | None = None  # N of Algorithm 2; the budget alone decides when None
-    reuse_simulations: bool = True  # earlier pairs inside the region join the round's own
+    min_accepted: int = 500
+    tolerances: tuple[float, ...] | None = None
+    pairs_per_round: int | None = None
+    reuse_simulations: bool = True
 
     # Generative model
-    generator: Generator = "flow"  # G_beta of Section 2.2.3; the paper's is POTNet
+    generator: Generator = "flow"
     flow: FlowSettings = field(default_factory=FlowSettings)
-    num_flows: int = 3  # of the answer; twice as many where few passes do, two at most of a region
-    max_components: int = 10  # of the mixture, chosen by BIC
+    num_flows: int = 3
+    max_components: int = 10
     generator_training: TrainingSettings = field(
         default_factory=lambda: TrainingSettings(
             learning_rate=1e-2, weight_decay=0.1, batch_size=128, num_steps=2_400, max_epochs=50
@@ -88,21 +130,23 @@ class ABIConfig:
     )
     potnet: POTNetSettings = field(default_factory=POTNetSettings)
     wgan: WGANSettings = field(default_factory=WGANSettings)
-    adjustment: Adjustment = "conditional"  # how the last round's draws are moved to x_o
+    adjustment: Adjustment = "conditional"
 
     def __post_init__(self) -> None:
         settle(self, **_RULES)
 
     @classmethod
     def paper(cls, **changes: Any) -> ABIConfig:
-        """The algorithm as published (Algorithms 2-4), with any constant changed.
+        """The algorithm as published (Algorithms 2 to 4), with the settings you name changed.
 
-        Proposals of the last generator with retries, raw theta, directions drawn anew and the
-        network fine-tuned in each round, equal rounds of their own pairs only, acceptance by the
-        alpha-quantile alone, and draws of the last generator as they are. Pass
-        ``pairs_per_round`` (N) to fix the number of proposals as the paper does, and
-        ``generator="potnet"`` for its generator; the one here is our flow. Line 5 of Algorithm 2,
-        which draws pairs for the network alone, is left out: those of line 3 serve both.
+        Rounds of equal size draw theta from the last generator, with retries, and train on their
+        own pairs only: the nearest tenth. Theta is not standardised, directions are drawn anew in
+        each round, the network is fine-tuned, and the answer is what the last generator draws. Give
+        ``pairs_per_round`` to fix the number of pairs, as the paper does, and
+        ``generator="potnet"`` for its generator; ours is a flow.
+
+        Differs from the paper: line 5 of Algorithm 2, which draws pairs for the network alone, is
+        left out; the pairs of line 3 serve both.
         """
         published = cls(
             proposal="generator",
@@ -122,7 +166,7 @@ class ABIConfig:
         return replace(published, **changes)
 
     def on(self, device: str) -> ABIConfig:
-        """The same constants, with every network but a WGAN's trained on a device such as "cuda".
+        """The same settings with the networks trained on a device such as "cuda"; a WGAN stays.
 
         Raises:
             ValueError: if the device is not there.
@@ -134,10 +178,10 @@ class ABIConfig:
         return replace(self, **moved, potnet=potnet)
 
     def check_devices(self) -> None:
-        """Refuse a device of a network that is not there, before anything is spent.
+        """Check that the devices of the networks are there.
 
         Raises:
-            ValueError: if torch cannot place a tensor on it.
+            ValueError: if torch cannot place a tensor on one.
         """
         for training in (self.network_training, self.generator_training, self.potnet.training):
             device_here(training.device)
@@ -149,12 +193,12 @@ class ABIConfig:
         return f"ABIConfig({', '.join(f'{name}={value!r}' for name, value in changed)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that fit in JSON."""
+        """The settings as plain values, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ABIConfig:
-        """The inverse of :meth:`to_dict`, also after a trip through JSON."""
+        """Settings from what :meth:`to_dict` gave, also after it was JSON."""
         values = values | {"flow": FlowSettings(**values["flow"])}
         for name in _TRAININGS:
             values[name] = TrainingSettings(**values[name])

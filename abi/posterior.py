@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulators.arguments import as_path, as_tensor
 from simulators.arguments import sample_shape as as_size
+from simulators.base import as_rows
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, check_workers, open_engine
 
 from .config import ABIConfig
+from .files.run_folder import posterior_file
 from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
@@ -45,21 +48,21 @@ CHECK_KEY = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ABIPosterior:
-    """pi_ABI(theta | x_o): draws, a density where the generator has one, and how it was made.
+    """The posterior of theta at x_o: draws, density, verdict, and how :func:`abi.fit` made it.
 
     Attributes:
-        verdict: may it be trusted? ``print(posterior.verdict)`` says so in ten lines.
-        model: the last round's generative model.
-        x_o: the observation it belongs to, (p,).
+        model: the trained generative model of theta.
+        x_o: the observation, (p,).
         parameter_names: d names.
-        rounds: one record a round.
-        accepted: the draws the model was fitted to, (k, d).
-        seed: the seed of the fit.
-        config: the constants of the fit.
-        kernel: the MSW distance that the quantile network predicts; None for a known one.
-        reach: what the fit has simulated, to tell at which other x it answers.
-        pairs: what the verdict rests on; None where the fit kept no pairs.
-        problem: prior and simulator of the fit; None in a posterior that was loaded.
+        rounds: what each round did and cost, one :class:`RoundRecord` each.
+        accepted: the theta that the model was trained on, (k, d).
+        seed: seed of the fit.
+        config: settings of the fit.
+        verdict: may the answer be trusted? ``print(posterior.verdict)`` says so in ten lines.
+        kernel: the MSW distance of x to x_o that was learned; None where ``distance`` was given.
+        reach: what the fit has simulated, from which it tells at what other x it answers.
+        pairs: the pairs that the verdict rests on; None if the fit kept none.
+        problem: prior and simulator of the fit; None after loading from a file.
     """
 
     model: GenerativeModel
@@ -86,7 +89,7 @@ class ABIPosterior:
 
     @property
     def answer(self) -> Answer | None:
-        """The flows, with all that judging them needs; None where they know no x but x_o."""
+        """What testing the answer needs; None where the posterior is known at x_o alone."""
         q = ConditionalFlows.of(self.model)
         if q is None or self.reach is None or not isinstance(self.kernel, LearnedKernel):
             return None
@@ -94,22 +97,21 @@ class ABIPosterior:
 
     @property
     def num_simulations(self) -> int:
-        """Simulator calls really made: those of the check, retries and failures included."""
+        """Simulator calls made in all: those of the verdict and failed ones included."""
         return self.verdict.num_calls + sum(record.simulator_calls for record in self.rounds)
 
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
     ) -> Tensor:
-        """Draw ``(*sample_shape, d)``, float32.
+        """Draw from the posterior, ``(*sample_shape, d)``, float32.
 
         Args:
-            sample_shape: for example ``(1000,)``.
-            x: another observation, (p,) or (1, p), that the fit reaches; its own when omitted.
-            seed: the same seed gives the same draws; pass another for new ones.
+            sample_shape: a tuple, such as ``(1000,)``.
+            x: another observation, (p,) or (1, p), near enough to the fit's own; that when omitted.
+            seed: the same seed gives the same draws.
 
         Raises:
-            ValueError: if the fit does not reach ``x``, or ``sample_shape`` or ``seed`` is not what
-                it must be.
+            ValueError: if the fit cannot answer at ``x``, or another argument is not as described.
         """
         shape = as_size(sample_shape)
         key = child_seed(seed, DRAWS_KEY)
@@ -126,29 +128,28 @@ class ABIPosterior:
         return draws.reshape(*shape, self.theta_dim)
 
     def sample_batched(self, sample_shape: Sequence[int], x: Tensor, *, seed: int = 0) -> Tensor:
-        """Draw ``(*sample_shape, n, d)`` at x (n, p); a ValueError names rows out of reach."""
+        """Draw at several observations x (n, p) at once, ``(*sample_shape, n, d)``.
+
+        A ValueError names the rows of x at which the fit cannot answer.
+        """
         shape = as_size(sample_shape)
         q, rows = self._elsewhere(x)
         draws = q.sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, len(rows), self.theta_dim)
 
     def log_prob(self, theta: Tensor, x: Tensor | None = None) -> Tensor:
-        """Log density at theta (n, d) -> (n,), -inf outside the prior's box.
+        """Log density of the posterior, (n,); -inf outside the prior's support.
 
         Args:
-            theta: (n, d).
+            theta: points, (n, d).
             x: another observation, (p,) or (1, p), or one for each theta, (n, p); the fit's own
                 when omitted.
 
         Raises:
-            NotImplementedError: if the generator has no density.
-            ValueError: if the fit does not reach ``x``, or theta has the wrong shape.
+            NotImplementedError: if the generative model has no density ("potnet" and "wgan").
+            ValueError: if the fit cannot answer at ``x``, or theta has another shape.
         """
-        theta = torch.as_tensor(theta, dtype=torch.float32)
-        if theta.ndim != 2 or theta.shape[1] != self.theta_dim:
-            raise ValueError(
-                f"`theta` must have shape (n, {self.theta_dim}); got {tuple(theta.shape)}."
-            )
+        theta = as_rows(theta, self.theta_dim, "point")
         if self._is_own(x):
             return self.model.log_prob(theta)
         q, rows = self._elsewhere(x)
@@ -162,9 +163,9 @@ class ABIPosterior:
         return q.log_prob(theta[None], rows)[0]
 
     def log_prob_batched(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Log density at theta (K, n, d) given x (n, p), (K, n); x as above."""
+        """Log density at theta (K, n, d), row by row given x (n, p): (K, n)."""
         q, rows = self._elsewhere(x)
-        return q.log_prob(torch.as_tensor(theta, dtype=torch.float32), rows)
+        return q.log_prob(as_tensor(theta, "theta", torch.float32), rows)
 
     def check(
         self,
@@ -175,17 +176,18 @@ class ABIPosterior:
         workers: int = 1,
         timeout: float | None = None,
     ) -> ABIPosterior:
-        """The same posterior with more check pairs, and so a sharper verdict.
+        """The same posterior, tested on more pairs: its verdict is sharper.
 
         Args:
-            num_simulations: more simulator calls.
-            simulator: of the fit; needed where the posterior was loaded.
-            prior: of the fit; the simulator's own when omitted.
-            workers: processes that simulate.
-            timeout: seconds one simulation may take.
+            num_simulations: simulator calls to spend on it.
+            simulator: the simulator of the fit; needed if the posterior was loaded from a file.
+            prior: the prior of the fit; the simulator's own when omitted.
+            workers: processes that simulate at the same time.
+            timeout: seconds after which a simulation counts as failed.
 
         Raises:
-            ValueError: if the answer cannot be checked, or prior or simulator are missing.
+            ValueError: if the posterior is known at x_o alone and so cannot be tested, or prior or
+                simulator are missing.
         """
         num_simulations = as_count(num_simulations, "num_simulations", 1)
         check_workers(workers, timeout)
@@ -201,7 +203,7 @@ class ABIPosterior:
     def checked(
         self, num_calls: int, problem: Problem, engine: Engine, slow_dir: Path | None = None
     ) -> ABIPosterior:
-        """The posterior judged by so many more pairs; as it is where it cannot be."""
+        """The posterior tested on so many more pairs; unchanged where it cannot be tested."""
         if (answer := self.answer) is None:
             return self
         seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
@@ -211,21 +213,20 @@ class ABIPosterior:
         return replace(self, pairs=pairs, verdict=verdict)
 
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
-        """(q, theta, x) for a test of :mod:`validation`, as in ``colt(*posterior.check_pairs())``.
+        """(q, theta, x) for a test of :mod:`validation`: ``sbc(*posterior.check_pairs())``.
 
-        theta (n, d) and x (n, p) are the pairs behind the verdict, and q draws from this posterior
-        as they were drawn: inside its high-density region.
-
-        q holds ``num_draws`` at each x. A ValueError says so where there are no pairs.
+        theta (n, d) and x (n, p) are the pairs behind the verdict, q this posterior with
+        ``num_draws`` at each x. Both lie in the answer's high-density region, where pairs are made.
+        A ValueError says so if the fit kept none.
         """
         if self.pairs is None or (answer := self.answer) is None:
             raise ValueError(f"`check_pairs`: {self.verdict.headline}.")
         return for_tests(answer, self.pairs, num_draws, seed)
 
     def save(self, path: str | Path) -> None:
-        """Write the posterior to one file (safetensors; no pickle), to be read by ``abi.load``."""
+        """Write the posterior to one safetensors file, which :func:`abi.load` reads; no pickle."""
         kept = [part.name for part in fields(self) if part.name != "problem"]
-        write_posterior(Path(path), **{name: getattr(self, name) for name in kept})
+        write_posterior(as_path(path, "path"), **{name: getattr(self, name) for name in kept})
 
     def to_arviz(
         self,
@@ -235,31 +236,30 @@ class ABIPosterior:
         prior: Any = None,
         simulator: Any = None,
     ) -> Any:
-        """The fit as ArviZ data: InferenceData (0.x) or a DataTree (1.x).
+        """The fit as ArviZ data: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        Beside ``posterior`` stand ``observed_data``, ``sample_stats`` with the log-density of each
-        draw, and ``rounds``, one value a round of :attr:`rounds`.
+        Its groups are ``posterior``, ``observed_data``, ``sample_stats`` (the log density of each
+        draw) and ``rounds`` (the numbers of :attr:`rounds`).
 
         Args:
-            num_samples: draws, put into one chain, for they are independent.
-            seed: seed of the draws.
-            prior: the prior of the fit, for a group ``prior`` of as many draws.
-            simulator: the simulator of the fit, for ``posterior_predictive`` and, with the prior,
-                ``prior_predictive``; each costs ``num_samples`` calls, and a failed one is NaN.
+            num_samples: draws of the posterior; they are independent, so one chain holds them all.
+            seed: of the draws.
+            prior: the prior of the fit, to add a group ``prior`` of as many draws.
+            simulator: the simulator of the fit, to add ``posterior_predictive`` and, with
+                ``prior``, ``prior_predictive``. Each costs ``num_samples`` calls; NaN if failed.
         """
         from .files.arviz_data import to_arviz
 
         return to_arviz(self, num_samples, seed, prior, simulator)
 
     def to_zuko(self) -> nn.Module:
-        """The posterior as a zuko flow over theta, to train on, to compose, or to draw from.
+        """A copy of the posterior as a zuko flow over theta, to train further or to build on.
 
-        ``flow = posterior.to_zuko()`` is a module; ``flow()`` is a distribution whose ``log_prob``,
-        ``sample`` and ``rsample`` are those of this posterior, the prior's support included. It is
-        a copy: training it leaves the posterior as it is.
+        ``flow = posterior.to_zuko()`` is a torch module, and ``flow()`` a distribution with
+        ``log_prob``, ``sample`` and ``rsample`` that respects the prior's support.
 
         Raises:
-            NotImplementedError: if the generator has no density.
+            NotImplementedError: if the generative model has no density.
         """
         from .generators.flow_module import as_zuko
 
@@ -269,7 +269,7 @@ class ABIPosterior:
         """Whether x is the observation of the fit."""
         if x is None:
             return True
-        given = torch.as_tensor(x, dtype=torch.float32).reshape(-1)
+        given = as_tensor(x, "x", torch.float32).reshape(-1)
         return given.shape == self.x_o.shape and torch.equal(given, self.x_o)
 
     def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
@@ -282,17 +282,18 @@ class ABIPosterior:
 
 
 def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
-    """Read a posterior written by :meth:`ABIPosterior.save`.
+    """Read a posterior that :meth:`ABIPosterior.save` wrote, or that of a finished run folder.
 
-    Files of earlier versions hold neither encoders nor a verdict: they answer at their x_o, and
-    the verdict says what they lack.
+    Files of earlier versions lack what later ones need: they answer at their own x_o only, and
+    their verdict says what is missing.
 
     Args:
-        path: the file.
-        encoder: the module of yours that the fit was given, if it was: files hold no code, and
-            without it the posterior answers at its own x_o alone.
+        path: the file, or the ``run_dir`` of a fit that has ended.
+        encoder: the ``encoder`` module that the fit was given, if any. Files hold no code: without
+            it the posterior answers at its own x_o only.
 
     Raises:
-        ValueError: if the file is not a posterior of this format, or is from a newer version.
+        ValueError: if there is no such file, or it is damaged, of another kind, or from a newer
+            version.
     """
-    return ABIPosterior(**read_posterior(Path(path), encoder))
+    return ABIPosterior(**read_posterior(posterior_file(as_path(path, "path")), encoder))

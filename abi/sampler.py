@@ -62,54 +62,64 @@ def fit(
     device: str | None = None,
     progress: bool = True,
 ) -> ABIPosterior:
-    """Fit the posterior of theta given one observation, from draws of prior and simulator alone.
+    """Infer the parameters of a simulator from one observation, and judge the answer.
+
+    A fit needs draws from the prior and calls of the simulator, and nothing else: no likelihood
+    and no prior density. It works in rounds. Each round simulates where the round before found the
+    posterior, and trains networks on all pairs (theta, x) of that region.
 
     Args:
-        prior: anything with ``sample((n,)) -> (n, d)``; a dict, or a list of pairs, of names and
-            distributions of torch or scipy; or a function n -> (n, d). Its ``support`` and
-            ``log_prob`` are used where it offers them; no density is needed.
-        simulator: a task of :mod:`simulators`, a command, or your own function of numpy or torch:
-            of one theta (d,), of many (n, d), or of an argument a parameter.
-        x_o: the observation, (p,) or (1, p), or as the simulator returns it: a number, an image,
-            a dict or a row of a data frame, whose names are matched with the simulator's.
-        num_simulations: hard budget of simulator calls, retries included. Beyond it a function is
-            called once or twice, three times where it takes one theta as well as many, to find out
-            its form, more often only where it raises. A task or a command is not called, nor is
-            one of ``simulators.from_function`` with ``batched``.
-        num_rounds: T; 4 by default, 3 below 2,000 simulations, 2 below 750. Later rounds get larger
-            shares (``config.growth``).
-        seed: the fit is a function of its arguments and this seed, whatever the workers. Fits side
-            by side belong in processes: threads of one share its global random streams.
-        check_fraction: share of the budget, in [0, 1/2], kept for pairs that no training sees and
-            that the verdict rests on, 1,000 at most; 0 for none. A fit whose answer knows no x but
-            its own (``distance``, or other than conditional flows) keeps none.
-        stop_when: "passes", or the largest bias in posterior sds that is borne: the rounds end as
-            soon as fresh pairs find an answer so good, and the calls left are not made.
-        config: constants; ``ABIConfig.paper()`` gives the published algorithm.
-        distance: a known distance x (n, p) -> (n,) to the posterior at x_o, in place of the learned
-            MSW distance (Appendix C.1).
-        encoder: your own torch module x (n, p) -> features (n, k) in place of ``config.encoder``; a
-            copy of it is trained with the networks it feeds.
-        simulations: draws of prior and simulator made before (``simulators.load_store``); the first
-            round takes them instead of simulating, and they cost nothing of the budget.
-        parameter_names: d names; those the prior or the simulator has, or theta_1 ..., when
-            omitted.
-        workers: processes that simulate.
-        timeout: seconds one simulation may take.
-        run_dir: folder to keep each round in, and the simulations of a slow round while it lasts,
-            so that :func:`resume` can go on.
-        device: where the networks train, such as "cuda"; where ``x_o`` is, when omitted. Prior,
+        prior: a dict (or a list of pairs) of names and distributions of torch or scipy; any object
+            with ``sample((n,)) -> (n, d)``; or a function n -> (n, d). Where it has a ``support``,
+            no draw of the posterior leaves it.
+        simulator: your own function in numpy or torch, a command, or a task of :mod:`simulators`.
+            A function may take one theta (d,), many (n, d), or one argument for each parameter.
+        x_o: the observation, in the form in which the simulator returns x: a number, an array
+            (p,) or (1, p), an image, a dict, or a row of a data frame. Values with names are
+            matched with the simulator's by name.
+        num_simulations: the most simulator calls that the fit may make, failed ones included. A
+            plain function is called a few times more, three at most where it does not fail, to
+            find out what it takes and returns.
+        num_rounds: rounds that share these calls. When omitted: 4; 3 below 2,000 simulations; 2
+            below 750. Later rounds get more calls than earlier ones (``config.growth``).
+        seed: whole number of at least 0. The same arguments and seed give the same fit, with any
+            number of workers. Run several fits in processes, not in threads: threads share the
+            global random streams.
+        check_fraction: share of the calls, in [0, 1/2], that is kept for testing the answer, 1,000
+            calls at most. These pairs are never trained on; the verdict rests on them. 0 gives no
+            verdict. None are kept where the answer holds at x_o alone, that is with ``distance``,
+            or with ``config.adjustment`` other than "conditional".
+        stop_when: end early and leave the remaining calls unmade. "passes": as soon as the answer
+            of a round is good enough to pass. A number: as soon as no posterior mean can be off by
+            more than so many posterior standard deviations.
+        config: settings of the method; ``ABIConfig.paper()`` is the published algorithm.
+        distance: a function x (n, p) -> (n,), where you know how far the posterior at x is from
+            that at x_o; it replaces the learned MSW distance (Appendix C.1 of the paper).
+        encoder: your own torch module x (n, p) -> features (n, k), instead of ``config.encoder``.
+            A copy of it is trained with the networks.
+        simulations: pairs made before (``simulators.load_store``), with theta drawn from the
+            prior. The first round uses them instead of simulating; they do not count as calls.
+        parameter_names: d names. When omitted: those of the prior or the simulator, or theta_1, ...
+        workers: processes that simulate at the same time.
+        timeout: seconds after which a simulation counts as failed.
+        run_dir: folder in which the fit keeps every finished round, and the simulations of a slow
+            one as they come. :func:`resume` goes on from there after an interruption.
+        device: where the networks train, such as "cuda". When omitted: where ``x_o`` is. Prior,
             simulator and posterior stay on the CPU.
-        progress: show a live bar.
+        progress: show a progress bar.
 
     Returns:
-        A posterior for ``x_o`` with a :attr:`~ABIPosterior.verdict`; ``posterior.rounds`` tells
-        what each round did.
+        The posterior at ``x_o``. ``posterior.sample((1000,))`` draws from it,
+        ``print(posterior.verdict)`` says whether to trust it, ``posterior.rounds`` what each round
+        did.
 
     Raises:
-        ValueError: on arguments that do not fit together, each named in one line; and if a round
-            keeps too few pairs to go on.
+        TypeError, ValueError: if an argument is not as described, or a round is left with too few
+            simulations to go on. The message names the argument and what to do.
         FileExistsError: if ``run_dir`` already holds a run.
+
+    Warns:
+        UserWarning: if ``x_o`` is unlike the data that the model simulates.
 
     Source: Lu & Wong (2025), Algorithm 2.
     """
@@ -124,7 +134,7 @@ def fit(
     if fixed is not None:  # one that gives no distances is not worth a simulation
         fixed(Observed.of(x_o).values.reshape(1, -1).repeat(2, 1))
     check_simulations(simulations)
-    problem = pose(prior, simulator, x_o, parameter_names, encoder)
+    problem = pose(prior, simulator, x_o, parameter_names, encoder, timeout)
     origin = origin_of(prior, simulator)
     folder = None
     if run_dir is not None:
@@ -148,22 +158,26 @@ def resume(
     device: str | None = None,
     progress: bool = True,
 ) -> ABIPosterior:
-    """Go on with an interrupted fit; the result is that of a fit that was never interrupted.
+    """Go on with an interrupted fit. The result is the one that the uninterrupted fit would give.
 
     Args:
-        run_dir: the folder given to :func:`fit`.
-        prior: the prior of the fit, where it cannot be imported from where it was.
-        simulator: the simulator of the fit, where it cannot be imported from where it was.
-        distance: the known distance of the fit, if it had one.
-        encoder: the module of the fit, if it had one.
-        simulations: the simulations given to the fit, if there were any.
-        workers: processes that simulate.
-        timeout: seconds one simulation may take.
-        device: where the networks train; where those of the fit did, when omitted.
-        progress: show a live bar.
+        run_dir: the folder that was given to :func:`fit`.
+        prior: the prior of the fit. Needed only if it cannot be imported, for example because it
+            was defined in a notebook.
+        simulator: the simulator of the fit; needed in the same cases.
+        distance: the ``distance`` that the fit was given, if any.
+        encoder: the ``encoder`` module that the fit was given, if any.
+        simulations: the ``simulations`` that the fit was given, if any.
+        workers: processes that simulate at the same time.
+        timeout: seconds after which a simulation counts as failed.
+        device: where the networks train; where they did before when omitted.
+        progress: show a progress bar.
+
+    Returns:
+        The posterior, as :func:`fit` returns it.
 
     Raises:
-        ValueError: if the folder holds no run, or the arguments do not fit it.
+        ValueError: if the folder holds no run, or an argument is missing or not that of the run.
     """
     check_simulations(simulations)
     folder = RunFolder.open(run_dir)
@@ -173,7 +187,7 @@ def resume(
     prior, simulator = from_origin(origin, prior, simulator)
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
-    problem = pose(prior, simulator, x_o, names, encoder)
+    problem = pose(prior, simulator, x_o, names, encoder, timeout)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
     return run(work, folder, state, workers, timeout, progress)
 

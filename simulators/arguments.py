@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from .random import as_count
 
@@ -115,6 +118,50 @@ def sample_shape(value: Any, name: str = "sample_shape") -> torch.Size:
     rule = "a tuple of non-negative integers, such as (5,)"
     require(min(counts, default=0) >= 0, name, rule, value)
     return torch.Size(counts)
+
+
+def as_tensor(values: Any, name: str, dtype: torch.dtype | None = None) -> Tensor:
+    """Numbers of any kind and shape as a tensor on the CPU.
+
+    Raises:
+        TypeError: if they are no numbers, by the name of the argument.
+    """
+    try:
+        return torch.as_tensor(values).detach().to("cpu", dtype)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"`{name}` must be an array or a tensor of numbers; got {values!r:.60}."
+        ) from error
+
+
+def as_path(value: Any, name: str) -> Path:
+    """A path of the file system.
+
+    Raises:
+        TypeError: if it is none, by the name of the argument.
+    """
+    try:
+        return Path(value)
+    except TypeError as error:
+        raise TypeError(
+            f"`{name}` must be a path, such as 'runs/mine'; got {value!r:.60}."
+        ) from error
+
+
+def as_folder(value: Any, name: str) -> Path:
+    """The path of a folder that is there or can be made.
+
+    Raises:
+        TypeError: if it is no path.
+        ValueError: if a file, or a place where nothing may be written, is in its way.
+    """
+    path = as_path(value, name)
+    present = next(part for part in (path, *path.absolute().parents) if part.exists())
+    if not present.is_dir():
+        raise ValueError(f"`{name}` must be a folder; {present} is a file. Name another.")
+    if not os.access(present, os.W_OK):
+        raise ValueError(f"`{name}` {path}: nothing may be written in {present}; name another.")
+    return path
 
 
 def optional(rule: Rule) -> Rule:

@@ -17,13 +17,14 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from .arguments import as_tensor
 from .random import as_count, as_seed, fresh_seed
 from .summary import summary
 
 
 @runtime_checkable
 class Prior(Protocol):
-    """A sampler of parameters; a density is used only where ``log_prob`` is offered too."""
+    """Where parameters are drawn from. A density is used only where ``log_prob`` is there too."""
 
     def sample(self, sample_shape: Any, /) -> Tensor:
         """Draw parameters; ``sample((n,))`` has shape (n, d)."""
@@ -32,7 +33,7 @@ class Prior(Protocol):
 
 @runtime_checkable
 class SeededSimulator(Protocol):
-    """A simulator whose rows are functions of ``(seed, row)`` alone."""
+    """A simulator whose row i depends on its theta and on ``(seed, first_row + i)`` alone."""
 
     def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
         """Simulate theta (n, d) -> x (n, p); row i uses the stream ``(seed, first_row + i)``."""
@@ -41,7 +42,7 @@ class SeededSimulator(Protocol):
 
 @runtime_checkable
 class Task(SeededSimulator, Protocol):
-    """A seeded simulator with its prior, names, default observation and exact posterior."""
+    """A simulator with its prior, a default observation and, if known, an exact posterior."""
 
     @property
     def prior(self) -> Prior: ...  # noqa: D102
@@ -74,7 +75,13 @@ class Task(SeededSimulator, Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """One simulation that gave no usable result: its row in the submission, why, and of what."""
+    """A simulation that gave no usable result.
+
+    Attributes:
+        index: its row in the theta that were given.
+        reason: why, in a line.
+        theta: its parameters.
+    """
 
     index: int
     reason: str
@@ -83,39 +90,51 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Simulations:
-    """The finite rows of a run, in submission order, and the failures.
+    """What :func:`simulate` returns: the simulations that did not fail, and the failures.
 
-    Submission order matters: keeping rows in order of completion would favour parameters
-    whose simulations are fast.
+    They are in the order of the theta that were given; in the order in which they finish, fast ones
+    would be favoured.
     """
 
     theta: Tensor
-    """Parameters of the finite rows, (m, d)."""
+    """Parameters of the simulations, (m, d)."""
     x: Tensor
-    """Their simulations, (m, p)."""
+    """What was simulated, (m, p)."""
     index: Tensor
-    """Row of each in the submitted theta, (m,), increasing."""
+    """Row of each in the theta that were given, (m,), increasing."""
     failures: tuple[Failure, ...]
-    """The rows that are missing, in submission order."""
+    """The simulations that failed, in the same order."""
     seed: int
-    """The seed that was used (a fresh one is recorded when none was given)."""
+    """The seed that was used, also where none was given."""
 
     __repr__ = summary
 
     @property
     def num_submitted(self) -> int:
-        """Simulator calls made: finite rows and failures together."""
+        """Simulator calls made, failed ones included."""
         return len(self.theta) + len(self.failures)
 
 
-def as_rows(theta: Tensor, theta_dim: int) -> Tensor:
-    """Return ``theta`` as contiguous float32 (n, theta_dim), or say what is wrong with it."""
-    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
-    if rows.ndim != 2 or rows.shape[1] != theta_dim:
-        raise ValueError(
-            f"`theta` must have shape (n, {theta_dim}), one row a simulation; "
-            f"got {tuple(rows.shape)}."
-        )
+def as_rows(theta: Any, theta_dim: int | None = None, row: str = "simulation") -> Tensor:
+    """Parameters as contiguous float32 rows (n, theta_dim), or what is wrong with them.
+
+    Args:
+        theta: an array or a tensor.
+        theta_dim: number of parameters; any number where omitted.
+        row: what one row is of.
+
+    Raises:
+        TypeError: if they are no numbers.
+        ValueError: if they have another shape.
+    """
+    rows = as_tensor(theta, "theta", torch.float32)
+    if rows.ndim != 2 or theta_dim not in (None, rows.shape[1]):
+        wanted = "d" if theta_dim is None else theta_dim
+        one = rows.ndim == 1 and theta_dim in (None, len(rows))
+        hint = " For one theta write theta[None]." if one else ""
+        hint = " For one parameter write theta[:, None]." if rows.ndim == theta_dim == 1 else hint
+        got = f"{tuple(rows.shape)}.{hint}"
+        raise ValueError(f"`theta` must have shape (n, {wanted}), one row a {row}; got {got}")
     return rows.contiguous()
 
 
@@ -130,21 +149,17 @@ def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
         TypeError: if they are no numbers.
         ValueError: if they are not one observation, not finite, or not ``x_dim``.
     """
-    try:
-        values = torch.as_tensor(x_o).detach().to("cpu", torch.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"`x_o` must be a tensor of numbers; got {x_o!r:.60}.") from error
+    values = as_tensor(x_o, "x_o", torch.float32)
     if values.ndim == 2 and len(values) == 1:
         values = values[0]
     if values.ndim != 1 or len(values) == 0:
+        several = values.ndim > 1 and len(values) > 0
+        hint = " Pass one row, x_o[0], or all of it as one, x_o.reshape(-1)." if several else ""
         raise ValueError(
-            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}."
+            f"`x_o` must be one observation, (p,) or (1, p); got shape {tuple(values.shape)}.{hint}"
         )
-    if x_dim is not None and x_dim != len(values):
-        raise ValueError(
-            f"`x_o` must have as many values as a simulation; got {len(values)} values and "
-            f"simulations of {x_dim}."
-        )
+    if x_dim is not None:
+        check_length(len(values), x_dim)
     bad = int((~torch.isfinite(values)).sum())
     if bad:
         raise ValueError(
@@ -152,6 +167,24 @@ def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
             "Impute or drop them, and simulate data without them too."
         )
     return values
+
+
+def check_length(num_values: int, x_dim: int, of: str = "") -> None:
+    """Refuse an observation that is not as long as a simulation.
+
+    Args:
+        num_values: values of the observation.
+        x_dim: values of a simulation.
+        of: the part of the observation that is meant, such as " of 'counts'".
+
+    Raises:
+        ValueError: if the two differ.
+    """
+    if num_values != x_dim:
+        raise ValueError(
+            f"`x_o` must have as many values as a simulation; got {num_values}{of or ' values'} "
+            f"and simulations of {x_dim}. Pass x_o in the form in which the simulator returns x."
+        )
 
 
 def as_draws(num_samples: int, seed: int | None) -> tuple[int, int]:

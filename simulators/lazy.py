@@ -1,10 +1,11 @@
-"""Names of a package that are imported as they are first used: a face costs what is used of it."""
+"""What is imported as it is first used: names of a package, and libraries that are extras."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -22,10 +23,27 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     def load(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            words = f"module {package!r} has no attribute {name!r}"
+            # With these two, Python asks whether a name like it was meant.
+            raise AttributeError(words, name=name, obj=sys.modules[package])
         home = import_module(f".{homes[name]}", package)
         found = home if name == homes[name] else getattr(home, name)
         setattr(sys.modules[package], name, found)
         return found
 
     return load
+
+
+def check_installed(what: str, *modules: str) -> None:
+    """Refuse before the work what needs an extra that is missing.
+
+    Args:
+        what: was asked for, as its user named it.
+        modules: that it imports.
+
+    Raises:
+        ValueError: naming what was asked for and what to install.
+    """
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"`{what}` needs {' and '.join(missing)}: install abi-toolkit[plots].")

@@ -38,9 +38,20 @@ def as_count(value: Any, name: str, least: int = 0) -> int:
     if count is None or count < least:
         kind = f", a {type(value).__name__}" if count is None else ""
         raise ValueError(
-            f"`{name}` must be a whole number of at least {least}; got {value!r}{kind}."
+            f"`{name}` must be a whole number of at least {least}; got {value!r:.60}{kind}."
+            f"{_meant(value, least) if count is None else ''}"
         )
     return count
+
+
+def _meant(value: Any, least: int) -> str:
+    """What to write for a number such as 1e3 or "1000"."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return ""
+    whole = not isinstance(value, bool) and number.is_integer() and number >= least
+    return f" Write {int(number)}." if whole else ""
 
 
 def stream_seed(seed: int | None) -> int:

@@ -9,11 +9,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from .base import Failure, SeededSimulator, Simulations
-from .given.function import as_seeded
+from .base import Failure, SeededSimulator, Simulations, as_rows
+from .given.function import as_seeded, declared_form, is_seeded
 from .random import fresh_seed, stream_seed
 from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
@@ -24,6 +23,7 @@ from .store.writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50
 _SIGMAS_TO_JUDGE = 4.0
+_SHOWN = 6  # parameters of a theta that a message names
 
 
 def simulate(
@@ -38,47 +38,48 @@ def simulate(
     progress: bool = True,
     max_failure_fraction: float = 0.5,
 ) -> Simulations:
-    """Simulate every row of ``theta``.
+    """Simulate x for every row of theta, and say which simulations failed and why.
 
-    The result is a function of ``(simulator, theta, seed)`` alone, whatever the engine, the
-    number of workers, and the interruptions between. A row that raises, returns NaN or Inf or a
-    wrong number of values, outlasts ``timeout`` or kills its worker is left out, and listed in
-    ``failures`` with the reason and its theta. A simulator may offer ``failure_reason(theta_row,
-    x_row)`` to say why a row is not finite.
+    A simulation fails if it raises an error, returns NaN, infinity or another number of values than
+    most, takes longer than ``timeout``, or ends its worker process. The result depends on
+    ``simulator``, ``theta`` and ``seed`` only, not on workers, engine or interruptions. A simulator
+    may have a method ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
 
-    A store remembers its simulator: the name, the plain settings (fields of a dataclass but those
-    with ``compare=False``, arguments of a ``functools.partial``) and a digest of its own code and
-    of the plain values that come with it (defaults, attributes and what it closes over, but no
-    whole numbers and lists there, which may count calls). Another name, other settings, or other
-    code of a lambda or under that name in another module are another simulator, which is refused.
-    Other code alone may be a mended bug: the run goes on with the rows it has, and warns.
+    A ``store`` remembers its simulator: the name, its settings (fields of a dataclass but those
+    with ``compare=False``, arguments of a ``functools.partial``), its code, and plain values that
+    the code refers to, though not whole numbers and lists, which may count calls. A simulator with
+    another name or other settings is refused, as is another lambda. If only the code has changed,
+    which may be a mended bug, the run goes on with the rows it has, and warns.
 
     Args:
-        simulator: callable theta (n, d) -> x (n, p); a task, a command, or a plain batched
-            function. For one of another form see :func:`simulators.from_function`.
+        simulator: a task, a command, or your own function of many theta (n, d) -> x (n, p). For a
+            function of one theta see :func:`simulators.from_function`.
         theta: parameters, (n, d).
-        workers: simulations at a time; 1 runs in this process unless a timeout is set.
-        engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
-            scheduler or its ``Client``, or an open engine
-            (:func:`simulators.running.engines.open_engine`), which stays open.
-        timeout: seconds one simulation may take; None or infinity for any time. A plain batched
-            function is timed by the batch: a slow row that quick ones make up for is kept.
-        seed: seed of the noise; a fresh one is drawn and recorded when omitted.
-        store: a folder in which every finished simulation is kept. A run that finds it there goes
-            on where the last one ended; failures are kept too, and not tried again
-            (:func:`simulators.forget_failures` changes that).
-        progress: show a bar when the run takes more than a second and someone is there to see it.
-        max_failure_fraction: share of failures, in [0, 1], above which the run is stopped, as
-            soon as that is beyond doubt.
+        workers: simulations at the same time; 1 runs in this process, unless there is a timeout.
+        engine: where they run: ``"in-process"``, ``"processes"``, ``"distributed"``, the address
+            of a ``dask`` scheduler or its ``Client``, or an engine of yours that stays open
+            (:func:`simulators.running.engines.open_engine`).
+        timeout: seconds after which a simulation counts as failed; no limit when omitted. Of a
+            function of many theta a whole batch is timed, so one slow row may pass unnoticed.
+        seed: of the noise; a new one is drawn, and recorded in the result, when omitted.
+        store: folder that keeps every finished simulation. Run the same call again to go on after
+            an interruption. Failures are kept too and not tried again, unless
+            :func:`simulators.forget_failures` is called first.
+        progress: show a progress bar in a terminal, if it takes more than a second.
+        max_failure_fraction: stop with an error where a larger share fails, in [0, 1].
+
+    Returns:
+        The simulations that did not fail, in the order of ``theta``, and the failures.
 
     Raises:
-        ValueError: if ``theta`` is not (n, d), if the store holds simulations of another theta,
-            seed or simulator, or if more than ``max_failure_fraction`` of the simulations failed.
+        TypeError: if the simulator cannot be called, or theta are no numbers.
+        ValueError: if ``theta`` is not (n, d); if the store holds simulations of another theta,
+            seed or simulator; or if more than ``max_failure_fraction`` of the simulations failed.
 
     Warns:
         UserWarning: if the store holds simulations of other code of the same simulator.
     """
-    rows = _as_rows(theta)
+    rows: FloatArray = as_rows(theta).numpy()
     if not 0.0 <= max_failure_fraction <= 1.0:
         raise ValueError(f"`max_failure_fraction` must lie in [0, 1]; got {max_failure_fraction}.")
     seed = None if seed is None else stream_seed(seed)
@@ -91,7 +92,8 @@ def simulate(
             archive = resources.enter_context(open_store(store, rows, seed, identify(seeded)))
             seed, kept = archive.seed, archive.kept
         seed = fresh_seed() if seed is None else seed
-        judge = _Judge(len(rows), max_failure_fraction, store)
+        plain = not is_seeded(simulator) and declared_form(simulator) is None
+        judge = _Judge(rows, max_failure_fraction, store, plain)
         for result in kept:
             judge.consider(result)
         if judge.done < len(rows):
@@ -143,7 +145,11 @@ class _Judge:
     interruption simulates whole batches again. As in the result, values count before a failure.
     """
 
-    def __init__(self, num_rows: int, limit: float, store: object) -> None:
+    def __init__(
+        self, theta: FloatArray, limit: float, store: object, is_plain: bool = False
+    ) -> None:
+        num_rows = len(theta)
+        self._theta, self._is_plain = theta, is_plain
         self.done = self.failed = 0
         self._finished = np.zeros(num_rows, bool)
         self._lost = np.zeros(num_rows, bool)
@@ -185,27 +191,28 @@ class _Judge:
 
     def _stop(self) -> None:
         first = self._first
-        example = f" The first, row {first.index}: {first.reason}." if first else ""
-        shape = first is None or first.reason.startswith("wrong shape")
+        example, widths = "", sorted(self._widths)
+        if first is not None:
+            numbers = ", ".join(f"{value:.4g}" for value in self._theta[first.index][:_SHOWN])
+            more = ", ..." if self._theta.shape[1] > _SHOWN else ""
+            reason = first.reason.rstrip(".")
+            example = (
+                f" The first, row {first.index}, theta = [{numbers}{more}]: {reason}. Call it "
+                "there to see why."
+            )
+        elif len(widths) > 1:
+            example = f" It gave {widths[0]} values of some theta and {widths[-1]} of others."
         hint = (
-            " A simulator that takes one parameter at a time is wrapped with "
-            "simulators.from_function(f, prior)."
+            " A simulator of one theta is wrapped: simulators.from_function(simulator, prior)."
+            if self._is_plain
+            else ""
         )
         kept = (
             f" All {self.done} results are kept in {self._store}; to have the failures tried "
             "again, call simulators.forget_failures on it."
         )
         raise ValueError(
-            f"`simulator` failed for {self.failed} of the {self.done} parameters tried, more "
-            f"than the {self._limit:.0%} that `max_failure_fraction` allows.{example}"
-            f"{hint if shape else ''}{kept if self._store is not None else ''}"
+            f"`simulator` failed for {self.failed} of the {self.done} theta tried, more than the "
+            f"{self._limit:.0%} that `max_failure_fraction` allows.{example}{hint}"
+            f"{kept if self._store is not None else ''}"
         )
-
-
-def _as_rows(theta: Tensor) -> FloatArray:
-    rows = torch.as_tensor(theta).detach().to("cpu", torch.float32)
-    if rows.ndim != 2:
-        raise ValueError(
-            f"`theta` must have shape (n, d), one row a simulation; got {tuple(rows.shape)}."
-        )
-    return np.ascontiguousarray(rows.numpy())

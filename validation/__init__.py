@@ -1,11 +1,14 @@
 """May we trust that answer? Tests of any posterior with joint draws from prior and simulator.
 
-q is any posterior (:func:`as_posterior`), theta (N, d) and x (N, p) are joint draws that q was not
-trained on. :func:`validate` gives one exact p-value for "q is the posterior" and says what is
-wrong; :func:`validate_at` does so at one x_o. Behind them are tests of one signature,
-``test(q, theta, x, *, seed=0, ...) -> ValidationResult``: ``METHODS`` names them and ``NOTES`` says
-what each can and cannot see; :func:`power` measures it on :mod:`~validation.perturbations`,
-posteriors that are wrong by a known amount.
+What every test needs is a posterior q of any kind (:func:`as_posterior`), and pairs that q was not
+trained on: parameters theta (N, d) from the prior, and x (N, p), what the simulator makes of each.
+
+- :func:`validate` asks whether q is the posterior: one exact p-value, and in words what is wrong.
+- :func:`validate_at` asks so at one observation x_o.
+- Single tests have one signature, ``test(q, theta, x, *, seed=0, ...) -> ValidationResult``.
+  ``METHODS`` has them by name; ``NOTES`` says what each can see and what it cannot.
+- :func:`power` measures how often a test notices :mod:`~validation.perturbations`, posteriors that
+  are wrong by a known amount.
 
 >>> import torch
 >>> from simulators import GaussianLinear, sample_joint

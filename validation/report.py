@@ -26,48 +26,50 @@ _MOST_LINES = 4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """The answer and what it rests on; ``print(report)`` shows it."""
+    """What :func:`validate` found; ``print(report)`` shows it."""
 
     results: tuple[ValidationResult, ...]
     adjusted: tuple[float, ...]
-    """P-values adjusted for the number of tests (Holm), in the order of ``results``; the panel,
-    which is the answer and adjusts for its own tests, keeps its p-value."""
+    """P-values adjusted for the number of tests (Holm), in the order of ``results``. The panel's
+    is adjusted already and stays."""
     skipped: Mapping[str, str]
     """Tests that could not be run on this posterior, and why."""
     alpha: float
+    """Level at which q is rejected."""
     seed: int
+    """Of everything random."""
     x: Tensor
-    """The observation that local pictures are drawn at: the first x_o, or the first x, (p,)."""
+    """The observation that local pictures are drawn at, (p,): the first x_o, or the first x."""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """What is needed to repeat it: numbers of pairs, parameters and draws."""
+    """Numbers of pairs, parameters and draws, to repeat the tests."""
     controls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Holm-adjusted p-values of the same tests for posteriors that are wrong on purpose: "prior",
-    "wide"; empty where :func:`validate` was not asked for them."""
+    """Adjusted p-values of the same tests for posteriors that are wrong on purpose, "prior" and
+    "wide"; empty without ``controls``."""
     names: Sequence[str] | None = None
-    """Of the parameters, where theta named them."""
+    """Names of the parameters, where theta has them."""
     x_names: Sequence[str] | None = None
-    """Of the columns of x, where x named them."""
+    """Names of the columns of x, where x has them."""
 
     @property
     def p_value(self) -> float:
-        """Of "q is the posterior": the panel's where it ran, else the least Holm-adjusted one."""
+        """The panel's p-value for "q is the posterior"; without a panel the least adjusted one."""
         panel = self._panel
         return min(self.adjusted) if panel is None else panel.p_value
 
     @property
     def rejects(self) -> bool:
-        """Whether q is rejected at level alpha."""
+        """Whether q is rejected: ``p_value <= alpha``."""
         return self.p_value <= self.alpha
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """Names of the tests whose adjusted p-value is at most alpha."""
+        """Names of the tests that reject q, with p-values adjusted for their number."""
         pairs = zip(self.results, self.adjusted, strict=True)
         return tuple(result.method for result, p in pairs if p <= self.alpha)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What is wrong with q, in words and with its size; nothing where nothing is rejected."""
+        """What is wrong with q and by how much, in words; empty if q is not rejected."""
         panel = self._panel
         if panel is not None and self.rejects:
             return self._wrong(panel)
@@ -175,24 +177,25 @@ class Report:
         parameter_names: Sequence[str] | None = None,
         of: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write one page to look at (.html; needs jinja2 and matplotlib), or its data (.json).
+        """Write the report as one page to look at (.html), or as data (.json).
 
-        The page is one file that loads nothing; ``abi report`` makes the same page from the data,
-        also together with a fit's.
+        The page is a single file that loads nothing from elsewhere. ``abi report`` makes it from
+        the data too, also together with the page of a fit.
 
         Args:
             path: ends in .html or .json.
-            parameter_names: d names for the pictures; those of theta, or theta_1 ..., when omitted.
-            of: what was validated, so that a page can tell whether it is the fit beside it:
-                ``"calls"`` of the simulator, ``"config"`` as a dict and, of one fit, ``"seed"``.
+            parameter_names: d names for the pictures; when omitted those of theta, or theta_1, ...
+            of: which fit was tested, so that a page knows whether it is the one shown beside: a
+                dict with ``"calls"`` of the simulator, ``"config"`` as a dict and ``"seed"``.
 
         Raises:
-            ValueError: if the suffix is another, or names or ``of`` are not as described.
+            ValueError: if the path ends otherwise, or names or ``of`` are not as described; for
+                .html, if matplotlib or jinja2 are not installed.
         """
         write_report(report_data(self, parameter_names or self.names, of), Path(path))
 
     def save_plots(self, folder: str | Path) -> list[Path]:
-        """Write each test's picture as PNG, and the local pictures at ``x``; needs matplotlib."""
+        """Write a picture of each test as PNG, of local ones at ``x``; needs matplotlib."""
         from .results.plotting import save_local_plots, save_plot
 
         folder = Path(folder)

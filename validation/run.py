@@ -37,34 +37,38 @@ def validate(
     seed: int = 0,
     progress: bool = False,
 ) -> Report:
-    """Is q the posterior? One exact p-value, and what is wrong in words.
+    """Is q the posterior? One exact p-value, and in words what is wrong.
 
-    By default :func:`~validation.panel` is run, many tests with one p-value; ``methods`` names
-    others, alone or beside it, whose p-values are adjusted for their number. q is sampled once at
-    the pairs' x, and all tests share the draws. The pairs must not be those that q was trained on:
-    on those an overfitted q looks right.
+    By default it runs :func:`~validation.panel`, several tests with one p-value over all. Draws of
+    q are made once at each x and shared by all tests.
 
-    Other Parameters:
-        methods: one or several names out of :data:`METHODS`; the panel when omitted. ``"all"`` are
-            all of them, and one that cannot run on this posterior is then left out with its reason.
-        x_o: for the local tests, one observation (p,) or several (m, p); some of the pairs' own,
-            kept out of the training, when omitted. To test at one x_o take :func:`validate_at`.
-        alpha: level, in (0, 1).
-        num_samples: K, draws of q an observation; each test's own number when omitted.
-        controls: whether to run the same tests, with the same pairs, on two posteriors that are
-            wrong on purpose: theta of other pairs in place of q's draws, and q's draws spread 1.5
-            times about their mean. Tests that reject neither say nothing by not rejecting q.
-            It costs their time twice more, and next to no draws of q.
+    Args:
+        q: the posterior under test, as :func:`~validation.as_posterior` takes it.
+        theta: parameters drawn from the prior, (N, d), that q was not trained on: on pairs that it
+            was, an overfitted q looks right.
+        x: one simulation for each row of theta, (N, p).
+        methods: one or several names out of :data:`METHODS`, in place of the panel; their p-values
+            are adjusted for their number. ``"all"`` runs every test, and leaves out, with the
+            reason, those that this q does not allow.
+        x_o: for the local tests among them, one observation (p,) or several (m, p). When omitted,
+            some of the pairs' own. For one x_o of yours take :func:`validate_at`.
+        alpha: level at which q is rejected, in (0, 1).
+        num_samples: K, draws of q at each x; each test's own number when omitted.
+        controls: run the same tests on two posteriors that are wrong on purpose as well: theta of
+            other pairs in place of q's draws, and q's draws spread out 1.5 times. Where the tests
+            do not reject these, it means little that they do not reject q. Takes three times as
+            long.
         seed: of everything random.
-        progress: whether to show a bar over the tests.
+        progress: show a progress bar.
 
     Returns:
-        A report: ``p_value``, ``failures`` in words, ``results`` test by test.
+        A :class:`Report`: ``p_value``, ``failures`` in words, ``results`` test by test.
 
     Raises:
-        ValueError: if a name is not a test, with those that are, or the pairs are unusable.
-
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+        TypeError: if q is no posterior, or theta or x are no numbers. The message says what to
+            pass.
+        ValueError: if a name is not a test, or the pairs are too few, do not match or are not
+            finite.
     """
     names = test_names(methods)
     if x_o is not None and not set(names) & set(LOCAL):
@@ -93,29 +97,32 @@ def validate_at(
     seed: int = 0,
     progress: bool = False,
 ) -> Report:
-    """Is q the posterior at one x_o? One p-value of the pairs around it, and the local tests.
+    """Is q the posterior at one observation x_o? One p-value, and how far q may be off there.
 
-    The panel takes the quarter of the pairs that is nearest to x_o, so its p-value is exact where q
-    is right around x_o, and only nearly so where q is right at x_o and wrong close by. Beside it
-    stand L-C2ST and the local HPD test, which learn from all pairs how q errs at x_o, and how far
-    each parameter's mean and sd may be off there.
+    The panel of tests looks at the quarter of the pairs that is nearest to x_o. Its p-value is
+    exact if q is right around x_o; where q is right at x_o and wrong close by, it may reject. Two
+    local tests stand beside it, L-C2ST and HPD, which learn from all pairs how q errs at x_o. The
+    report also says how far each parameter's mean and standard deviation may be off at x_o.
 
-    Other Parameters:
-        x_o: one observation (p,).
+    Args:
+        q: the posterior under test, as :func:`~validation.as_posterior` takes it.
+        theta: parameters drawn from the prior, (N, d), that q was not trained on.
+        x: one simulation for each row of theta, (N, p).
+        x_o: the observation, (p,).
         methods: one or several of "panel", "lc2st", "local_hpd"; all three when omitted.
-        alpha: level, in (0, 1).
-        num_samples: K, draws of q an observation; each test's own number when omitted.
-        controls: as of :func:`validate`.
+        alpha: level at which q is rejected, in (0, 1).
+        num_samples: K, draws of q at each x; each test's own number when omitted.
+        controls: run the tests on two posteriors that are wrong on purpose as well, as for
+            :func:`validate`.
         seed: of everything random.
-        progress: whether to show a bar over the tests.
+        progress: show a progress bar.
 
     Returns:
-        A report: ``p_value`` is the panel's, ``failures`` what is wrong at x_o in words.
+        A :class:`Report`; ``p_value`` is the panel's, ``failures`` says what is wrong at x_o.
 
     Raises:
-        ValueError: if a name is not one of the three, or pairs or x_o are unusable.
-
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+        TypeError: if q is no posterior, or theta, x or x_o are no numbers.
+        ValueError: if a name is not one of the three, or pairs or x_o cannot be used.
     """
     names = test_names(AT_X_O if methods is None else methods)
     if not set(names) <= set(AT_X_O):

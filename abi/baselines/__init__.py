@@ -2,15 +2,16 @@
 
     posterior = abi.baselines.snpe(prior, simulator, x_o, num_simulations=10_000, seed=0)
 
-Each takes what :func:`abi.fit` takes and returns draws, the simulator calls really made and the CPU
-seconds. All see x through the encoders and the standardisation of ABI's network, and theta through
-the prior's support, so that a comparison is one of methods and not of preparation. Shared are:
+Each takes what :func:`abi.fit` takes, and returns draws of the posterior, the simulator calls made
+and the CPU seconds spent. All of them prepare x and theta as ABI does, so that a comparison is one
+of methods, not of preparation. They share these arguments:
 
-- ``prior``, ``simulator``, ``x_o`` and ``parameter_names``: as for :func:`abi.fit`; what a method
-  does by densities needs a prior with ``log_prob``.
-- ``num_simulations`` is never exceeded, and ``seed`` decides all that is random.
-- ``encoder``: a name of :mod:`abi.encoders.choice`, or, where something is trained on x, a module
-  x (n, p) -> features (n, k), which is copied, trained along and given x as it is.
+- ``prior``, ``simulator``, ``x_o`` and ``parameter_names``: as for :func:`abi.fit`. Some methods
+  need a prior with ``log_prob``.
+- ``num_simulations``: simulator calls, never exceeded.
+- ``seed``: decides everything random.
+- ``encoder``: what the method sees of x, by a name of :mod:`abi.encoders.choice`. Methods that
+  train on x also take a torch module x (n, p) -> features (n, k); a copy of it is trained.
 """
 
 from .approximate.methods import abc_ss, rejection_abc, smc_abc, wabc
@@ -26,7 +27,7 @@ METHODS = {
     "wgan_gp": wgan_gp,
     "rejection_abc": rejection_abc,
 }
-"""Every baseline by its name."""
+"""The baselines by name."""
 
 __all__ = [
     "METHODS",

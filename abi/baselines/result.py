@@ -21,18 +21,18 @@ Draw = Callable[[Tensor, int, int], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class BaselinePosterior:
-    """The posterior of one baseline for one observation.
+    """The posterior that one baseline found for one observation, and what it cost.
 
     Attributes:
         method: name of the baseline.
         x_o: the observation, (p,).
         parameter_names: d names.
-        draw: (x_o, n, seed) -> (n, d).
-        amortised: whether the fit holds for any observation.
-        num_simulations: simulator calls really made, failures included.
-        cpu_seconds: of simulation and training.
-        seed: the seed of the fit.
-        details: what the method has to tell: losses, tolerances, acceptance rates.
+        draw: the sampler behind :meth:`sample`: (x_o, n, seed) -> (n, d).
+        amortised: whether the fit answers for any observation, not for ``x_o`` alone.
+        num_simulations: simulator calls made, failed ones included.
+        cpu_seconds: CPU time of simulation and training.
+        seed: seed of the fit.
+        details: what the method reports: losses, tolerances, acceptance rates.
     """
 
     method: str
@@ -55,16 +55,16 @@ class BaselinePosterior:
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
     ) -> Tensor:
-        """Draw (*sample_shape, d), float32.
+        """Draw from the posterior, ``(*sample_shape, d)``, float32.
 
         Args:
-            sample_shape: for example ``(1000,)``.
-            x: the observation, if given; another than ``x_o`` only where the fit is amortised.
+            sample_shape: a tuple, such as ``(1000,)``.
+            x: another observation (p,), where the fit is amortised; its own when omitted.
             seed: the same seed gives the same draws.
 
         Raises:
-            ValueError: if ``x`` is another observation and the fit holds for ``x_o`` alone, or
-                ``sample_shape`` is not what it must be.
+            ValueError: if ``x`` is another observation and the fit is for ``x_o`` alone, or
+                ``sample_shape`` is not as described.
         """
         x_o = self.x_o if x is None else self.at(x).x_o
         shape = as_size(sample_shape)
@@ -76,10 +76,10 @@ class BaselinePosterior:
         return draws.float().reshape(*shape, self.theta_dim)
 
     def at(self, x_o: Tensor) -> BaselinePosterior:
-        """The same fit read at another observation (p,), where it is amortised.
+        """The same fit at another observation (p,), where it is amortised.
 
         Raises:
-            ValueError: if the fit holds for its own ``x_o`` alone.
+            ValueError: if the fit is for its own ``x_o`` alone.
         """
         given = torch.as_tensor(x_o, dtype=torch.float32).reshape(-1)
         if given.shape != self.x_o.shape:

@@ -12,16 +12,20 @@ from .ending import InPlace, Json, Strict, print_json
 
 def check_command(
     path: Annotated[Path, typer.Argument(help="A run folder, or a saved posterior.")],
-    num_simulations: Annotated[int, typer.Option(min=1, help="More simulator calls.")] = 600,
+    num_simulations: Annotated[int, typer.Option(min=1, help="Simulator calls to spend.")] = 600,
     simulator: InPlace = None,
     prior: InPlace = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that simulate.")] = 1,
-    timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that simulate at the same time.")
+    ] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Judge the answer of a fit by more simulations, which no training saw.
+    """Test the answer of a fit on more simulations, for a sharper verdict.
 
     The saved posterior and summary.json then hold all the pairs and what they say;
     the answer itself stays as it is. Ctrl-C leaves everything as it was.

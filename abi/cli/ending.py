@@ -50,17 +50,6 @@ def can_draw() -> bool:
     return False
 
 
-def check_installed(what: str, *modules: str) -> None:
-    """Refuse before the work what needs an extra that is missing.
-
-    Raises:
-        ValueError: naming what was asked for and what to install.
-    """
-    missing = [name for name in modules if find_spec(name) is None]
-    if missing:
-        raise ValueError(f"`{what}` needs {' and '.join(missing)}: install abi-toolkit[plots].")
-
-
 def examples(lines: str) -> str:
     """The end of a command's help: what is wanted and what to type, line by line."""
     return "\n\n".join(["Examples:", *lines.strip().splitlines()])

@@ -13,56 +13,67 @@ from .ending import Json, Strict, can_draw, print_json, resumable
 
 def fit_command(
     simulator: Annotated[
-        str, typer.Option(help="module:object, for example simulators:MG1 or mymodule:simulate.")
+        str,
+        typer.Option(help="module:object: mymodule:simulate, or simulators:MG1 of this package."),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "--run-dir", help="Folder for the results; it must not hold a run."),
+        typer.Option("--out", "--run-dir", help="Folder for the results; new, but for --resume."),
     ],
     prior: Annotated[
-        str | None, typer.Option(help="module:object; the simulator's own when omitted.")
+        str | None,
+        typer.Option(
+            help="module:object, such as mymodule:prior; the simulator's own when omitted."
+        ),
     ] = None,
     observed: Annotated[
         Path | None,
-        typer.Option(help="x_o as .npy, .npz or .csv; the simulator's default when omitted."),
+        typer.Option(
+            help="The observation x_o: .npy, .npz or .csv; the simulator's default when omitted."
+        ),
     ] = None,
     simulations: Annotated[
         Path | None,
-        typer.Option(help="A store of abi simulate: the first round takes its rows as they are."),
+        typer.Option(help="A store of abi simulate, for the first round to use."),
     ] = None,
     num_simulations: Annotated[
-        int | None, typer.Option(min=1, help="Budget of simulator calls. [20000]")
+        int | None, typer.Option(min=1, help="Most simulator calls to make. [20000]")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds that share the budget. [4, or 2 of a small one]")
+        int | None, typer.Option(help="Rounds that share the calls. [4; 3 below 2000, 2 below 750]")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything. [0]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random. [0]")] = None,
     check_fraction: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that checks the answer. [0.07]"),
+        typer.Option(help="Share of the calls kept for testing the answer. [0.07]"),
     ] = None,
     stop_when: Annotated[
         str | None,
-        typer.Option(help="passes, or a largest bias in sds: end once the answer is so good."),
+        typer.Option(help="End early: passes, or the largest bias to bear, in posterior sds."),
     ] = None,
     num_samples: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
     ] = 10_000,
-    paper: Annotated[bool, typer.Option("--paper", help="The algorithm as published.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that simulate.")] = 1,
-    timeout: Annotated[float | None, typer.Option(help="Seconds a simulation may take.")] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="Use the algorithm as published.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that simulate at the same time.")
+    ] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
+    ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Where the networks train, such as cuda: the CPU.")
+        str | None, typer.Option(help="Where the networks train, such as cuda. [the CPU]")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Infer the parameters of a simulator from one observation; a verdict ends the answer.
+    """Infer the parameters of a simulator from one observation, with a verdict on the answer.
 
-    OUT then holds samples.csv, summary.json, rounds.csv, marginals.png,
-    posterior.safetensors, and one file a round to go on from.
+    The folder OUT then holds samples.csv, summary.json, rounds.csv,
+    marginals.png, posterior.safetensors, and a file for each round,
+    from which --resume goes on.
     """
     from simulators.running.engines import check_workers
 
@@ -85,7 +96,7 @@ def fit_command(
         "--stop-when": _bias_or_word(stop_when),
     }
     folder, work = opened(
-        out, theta_prior, model, observed, given, named, asked, paper, device, resume
+        out, theta_prior, model, observed, given, named, asked, paper, device, timeout, resume
     )
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)

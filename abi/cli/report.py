@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .ending import InPlace, Json, check_installed, print_json
+from simulators.lazy import check_installed
+
+from .ending import InPlace, Json, print_json
 
 
 def report_command(
@@ -21,7 +23,7 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
         "report.html"
     ),
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     simulator: InPlace = None,
     prior: InPlace = None,
     parameter: Annotated[
@@ -45,7 +47,7 @@ def report_command(
     reference: Annotated[
         bool, typer.Option(help="Draw the exact posterior where the simulator knows it.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write one page that shows fits and validations: open it in any browser, print it, send it.

@@ -13,23 +13,24 @@ from .ending import Json, print_json, resumable
 def simulate_command(
     simulator: Annotated[
         str,
-        typer.Option(help="module:object, a task or a function: of one theta, many, or by name."),
+        typer.Option(help="module:object: a function of yours, or simulators:MG1 of this package."),
     ],
-    out: Annotated[Path, typer.Option(help="The store: a folder, new or to go on with.")],
+    out: Annotated[Path, typer.Option(help="The store: a folder, new, or one to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
     prior: Annotated[
         str | None,
         typer.Option(
-            help="module:object: sample((n,)), distributions by name, or a function of n; the "
-            "task's own if omitted."
+            help="module:object, such as mymodule:prior; the simulator's own when omitted."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Simulations at a time.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Simulations at the same time.")] = 1,
     engine: Annotated[
         str | None, typer.Option(help="in-process, processes, distributed, or tcp://host:port.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds one simulation may take.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
+    ] = None,
     one_at_a_time: Annotated[
         bool, typer.Option("--one-at-a-time", help="The function takes one theta (d,).")
     ] = False,
@@ -41,9 +42,9 @@ def simulate_command(
     ] = 0.5,
     as_json: Json = False,
 ) -> None:
-    """Simulate from a prior into a folder that survives a kill; run again to go on.
+    """Draw from the prior and simulate, into a folder. After an interruption, run it again.
 
-    With a task of the package, the rows are those of simulators.sample_joint(task, n, seed).
+    With a simulator of this package, the rows are those of simulators.sample_joint(task, n, seed).
     """
     from simulators import forget_failures, from_function, sample_prior, simulate
     from simulators.given.priors import as_sampler, names_of

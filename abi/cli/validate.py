@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .ending import Json, check_installed, print_json
+from simulators.lazy import check_installed
 
-_JOINT = "Joint draws from prior and simulator that the posterior was not trained on: "
+from .ending import Json, print_json
+
+_JOINT = "Pairs from prior and simulator that the posterior was not trained on: "
 
 
 def _methods(incomplete: str) -> list[str]:
@@ -25,16 +27,20 @@ def validate_command(
     ] = None,
     posterior: Annotated[
         str | None,
-        typer.Option(help="module:object: an sbi posterior, a flow, (num_samples, x) -> samples"),
+        typer.Option(
+            help="module:object: an sbi posterior, a flow, a function (num_samples, x) -> draws"
+        ),
     ] = None,
     samples: Annotated[
         Path | None,
-        typer.Option(help="In place of a posterior: .npz with theta, x, samples (and weights)"),
+        typer.Option(
+            help="Draws made before, in place of a posterior: .npz with theta, x, samples (weights)"
+        ),
     ] = None,
     layout: Annotated[
         str | None,
         typer.Option(
-            help="Of the samples: samples_first (L, n, d) or observations_first (n, L, d)"
+            help="Axes of the samples: samples_first (L, n, d) or observations_first (n, L, d)"
         ),
     ] = None,
     data: Annotated[
@@ -45,7 +51,7 @@ def validate_command(
     x_o: Annotated[
         Path | None,
         typer.Option(
-            "--x-o", help="Test at this observation, (p,); for local tests named also (m, p)"
+            "--x-o", help="Test at this observation (p,); with --method a local test, also (m, p)"
         ),
     ] = None,
     method: Annotated[
@@ -54,27 +60,28 @@ def validate_command(
             "--method",
             "-m",
             autocompletion=_methods,
-            help="A test, several, or all; the panel of tests with one p-value if omitted",
+            help="A test, repeat for several, or all; if omitted the panel, with one p-value",
         ),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Level over all tests together")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Level at which the posterior is rejected")] = 0.05,
     num_samples: Annotated[
         int | None,
-        typer.Option(help="Draws of the posterior an observation; each test's own if omitted"),
+        typer.Option(help="Draws of the posterior at each x; each test's own number if omitted"),
     ] = None,
     controls: Annotated[
-        bool, typer.Option("--controls", help="Test what is wrong on purpose too; thrice the time")
+        bool,
+        typer.Option("--controls", help="Test two wrong posteriors as well: three times as long"),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of everything random")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Write the results: .json, or .html, a page")
+        Path | None, typer.Option(help="Write the results as .json, or as a page, .html")
     ] = None,
-    plots: Annotated[Path | None, typer.Option(help="Write a picture of each test here")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Folder for a picture of each test")] = None,
     as_json: Json = False,
 ) -> None:
-    """Test a posterior; exit status 0: it is not rejected, 1: it is, 2: a mistake.
+    """Test whether a posterior can be trusted. Exit status 0: not rejected, 1: rejected.
 
-    A fit is tested on the pairs of its check where no others are given.
+    A fit is tested on the pairs behind its verdict where you give no others.
     """
     if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
         raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")
@@ -83,7 +90,10 @@ def validate_command(
     if plots is not None:
         check_installed("--plots", "matplotlib")
     if sum(given is not None for given in (path, posterior, samples)) != 1:
-        raise ValueError("one of `path`, `--posterior` and `--samples` must be given, and no two.")
+        raise ValueError(
+            "one of `path`, `--posterior` and `--samples` must be given, and no two: abi validate "
+            "runs/mine tests a fit."
+        )
     _refuse_unused(samples is None, layout, data, theta, x)
 
     from validation import validate, validate_at

@@ -35,6 +35,7 @@ from simulators import sample_prior, simulate
 from simulators.given.observation import Observed
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
+from simulators.lazy import check_installed
 from simulators.random import child_seed, isolated_rng
 
 from ..rounds.record import RoundRecord
@@ -108,6 +109,7 @@ def to_arviz(posterior: Fit, num_samples: int, seed: int, prior: Any, simulator:
 
 def _tree(groups: dict[str, dict[str, Any]], attributes: dict[str, Any]) -> Any:
     """What the installed ArviZ works with, of variables {name: (dimensions, values)}."""
+    check_installed("to_arviz", "arviz", "xarray")
     with isolated_rng(0), warnings.catch_warnings():
         # Importing arviz draws from a global stream, and 0.x announces 1.x.
         warnings.simplefilter("ignore", FutureWarning)

@@ -10,12 +10,14 @@ import importlib
 import inspect
 import sys
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import torch
 
 import simulators
 from simulators import sample_prior
+from simulators.given.raised import in_one_line
 
 _PLAIN = (bool, int, float, str, type(None))
 _TASK_PRIOR = "task"  # the prior is the simulator's own
@@ -50,7 +52,10 @@ def load_object(spec: str, option: str) -> Any:
     """
     module_name, separator, path = spec.partition(":")
     if not separator or not module_name or not path:
-        raise ValueError(f"`{option}` must be module:object, such as simulators:MG1; got {spec!r}.")
+        raise ValueError(
+            f"`{option}` must be module:object, such as simulators:MG1; got {spec!r}."
+            f"{_instead(spec)}"
+        )
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -62,14 +67,34 @@ def load_object(spec: str, option: str) -> Any:
             ) from error
         raise ValueError(
             f"`{option}`: no module named {module_name!r}; run from the folder that holds it, "
-            "or install it."
+            f"or install it.{_instead(spec)}"
+        ) from error
+    except Exception as error:  # of the user's own code
+        raise ValueError(
+            f"`{option}`: module {module_name!r} cannot be imported: {in_one_line(error)}. Mend it "
+            f"until python -c 'import {module_name}' says nothing."
         ) from error
     for name in path.split("."):
         if not hasattr(found, name):
-            offered = ", ".join(sorted(n for n in vars(found) if not n.startswith("_")))
-            raise ValueError(f"`{option}`: {spec!r} has no {name!r}; it offers: {offered}.")
+            offered = sorted(n for n in dir(found) if not n.startswith("_"))
+            near = get_close_matches(name, offered, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"`{option}`: {spec!r} has no {name!r}; it offers: {', '.join(offered)}.{meant}"
+            )
         found = getattr(found, name)
     return found
+
+
+def _instead(spec: str) -> str:
+    """What to write for a file, or for a dot in place of the colon."""
+    module, separator, path = spec.partition(":")
+    if separator and module.endswith(".py"):
+        return f" Write {module.removesuffix('.py').replace('/', '.')}:{path}."
+    if not separator and not spec.endswith(".py") and "." in spec:
+        module, _, path = spec.rpartition(".")
+        return f" Write {module}:{path}."
+    return ""
 
 
 def _origin(thing: Any) -> dict[str, Any] | None:

@@ -36,7 +36,13 @@ def write_parts(path: Path, kind: str, tensors: dict[str, Tensor], header: dict[
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, and its folder."""
+    """Write a file that is there whole or not at all, and its folder.
+
+    Raises:
+        ValueError: if a folder is in its place.
+    """
+    if path.is_dir():
+        raise ValueError(f"`path` must be a file; {path} is a folder: add a name in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
         file.write(data)
@@ -61,7 +67,8 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     except Exception as error:  # a damaged file may fail anywhere in the library that reads it
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(
-            f"`path`: {path} is damaged or not a safetensors file: {reason}"
+            f"`path`: {path} is damaged or not a safetensors file: {reason}. Name a file that "
+            "posterior.save wrote."
         ) from error
     newer = header.get("version", 0) > FORMAT_VERSION
     if broken or (digest is None and not newer and header.get("version", 0) >= _DIGESTED):

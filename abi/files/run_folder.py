@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from simulators import Simulations
+from simulators.arguments import as_folder, as_path
 
 from ..config import ABIConfig
 from ..quantiles.kernel import FixedKernel
@@ -76,12 +77,12 @@ class RunFolder:
         Raises:
             FileExistsError: if the folder already holds a run.
         """
-        folder = cls(Path(path))
+        folder = cls(as_folder(path, "run_dir"))
         begun = folder._file(1).exists() or folder.simulations.exists()
         if (folder.path / _REQUEST).exists() and begun:
             raise FileExistsError(
-                f"`run_dir` {folder.path} already holds a run; continue it (abi.resume, or "
-                "abi fit --resume), or choose another folder."
+                f"`run_dir` {folder.path} already holds a run; go on with it by "
+                f"abi.resume({str(folder.path)!r}) or abi fit --resume, or name another folder."
             )
         header = {
             "num_simulations": plan.num_simulations,
@@ -105,7 +106,7 @@ class RunFolder:
         Raises:
             ValueError: if it holds none.
         """
-        folder = cls(Path(path))
+        folder = cls(as_path(path, "run_dir"))
         if not (folder.path / _REQUEST).is_file():
             gone = "" if folder.path.is_dir() else " (there is no such folder)"
             raise ValueError(

@@ -1,10 +1,11 @@
-"""How far are draws from the exact posterior? Distances, each beside its floor.
+"""How far are draws from the exact posterior? Distances, and errors of means, sds, correlations.
 
     comparison = abi.metrics.compare(draws, exact, seed=0)
     comparison["w1"].value, comparison["w1"].floor
 
-Two finite samples of the same posterior are not at distance zero. The floor is what the same metric
-says of two independent samples of the reference, of the same sizes.
+Two finite samples of one and the same posterior are not at distance zero. So each value comes with
+a ``floor``: the distance between two exact samples of the same size. A method that cannot be told
+from the exact posterior has a value near its floor.
 """
 
 from .classifier import c2st

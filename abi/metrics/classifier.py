@@ -31,16 +31,18 @@ def c2st(
     classifier: Literal["mlp", "rf"] = "mlp",
     seed: int = 0,
 ) -> float:
-    """Cross-validated accuracy of telling samples (n, d) from reference (n, d).
+    """How well a classifier tells samples from exact ones: accuracy on held-out draws.
+
+    0.5 is chance, so the best; 1 says that the two never overlap.
 
     Args:
         samples: draws, (n, d).
-        reference: as many draws, (n, d): with classes of different sizes 0.5 would not be chance.
-        classifier: ``"mlp"`` or ``"rf"``.
+        reference: exactly as many draws of the exact posterior, (n, d).
+        classifier: ``"mlp"``, a small network, or ``"rf"``, a random forest.
         seed: of folds and weights.
 
     Raises:
-        ValueError: if the sizes differ, are below 10, or the classifier is unknown.
+        ValueError: if the numbers of draws differ or are below 10, or the classifier is unknown.
     """
     a, b = as_pair(samples, reference)
     if len(a) != len(b):

@@ -1,4 +1,4 @@
-"""Every metric of one sample against one reference, each beside its floor.
+"""Every metric of one sample against one reference, each beside that of two exact samples.
 
 The reference is cut in two halves at random. The metric is taken between as many samples and the
 first half; its floor between the second half and the first. All three have the same size, so the
@@ -53,7 +53,7 @@ _RANGES = {
     "c2st_rf": (0.0, 1.0),
 }
 METRICS = (*_DISTANCES, *_MOMENTS)
-"""Names :func:`compare` knows."""
+"""The metrics that :func:`compare` knows, by name."""
 
 
 def compare(
@@ -64,18 +64,18 @@ def compare(
     metrics: Sequence[str] | None = None,
     intervals: bool = False,
 ) -> Comparison:
-    """Measure samples against draws of the exact posterior.
+    """Compare samples with draws of the exact posterior, by several metrics at once.
 
     Args:
         samples: draws of a method, (n, d).
-        reference: independent draws of the exact posterior, (m, d), best m >= 2n: min(n, m // 2)
-            draws enter on each side.
-        seed: of halves, slices, folds and resamples.
+        reference: independent draws of the exact posterior, (m, d). Twice as many as samples are
+            best: min(n, m // 2) draws are used of the samples and of each half of the reference.
+        seed: of everything random.
         metrics: some of :data:`METRICS`; all when omitted.
-        intervals: of distances and C2ST too. They are measured 20 times more, on half the draws.
+        intervals: also for distances and C2ST; each is then measured 20 times more.
 
     Raises:
-        ValueError: on samples that do not fit together, or a metric that is not known.
+        ValueError: if samples and reference do not fit together, or a metric is unknown.
 
     >>> draws = torch.linspace(0, 1, 400)[:, None]
     >>> compare(draws + 5.0, draws, metrics=["w1"])["w1"].value > 4.9

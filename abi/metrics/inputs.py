@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.arguments import as_tensor
+
 
 def as_pair(samples: Any, reference: Any) -> tuple[Tensor, Tensor]:
     """Both samples in double precision, (n, d) and (m, d).
@@ -29,9 +31,10 @@ def as_sample(values: Any, name: str) -> Tensor:
     Raises:
         ValueError: if it is not (n, d) with n >= 2, or holds NaN or Inf.
     """
-    sample = torch.as_tensor(values).detach().to("cpu", torch.float64)
+    sample = as_tensor(values, name, torch.float64)
     if sample.ndim != 2 or len(sample) < 2:
-        raise ValueError(f"`{name}` must be draws (n, d), n >= 2; got {tuple(sample.shape)}.")
+        one = f" For one parameter write {name}[:, None]." if sample.ndim == 1 else ""
+        raise ValueError(f"`{name}` must be draws (n, d), n >= 2; got {tuple(sample.shape)}.{one}")
     bad = int((~torch.isfinite(sample)).any(dim=1).sum())
     if bad:
         raise ValueError(

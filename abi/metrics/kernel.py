@@ -19,12 +19,12 @@ from .inputs import as_pair, as_sample
 
 
 def mmd_squared(samples: Tensor, reference: Tensor, *, bandwidth: float | None = None) -> float:
-    """The unbiased estimate of the squared MMD.
+    """The squared maximum mean discrepancy, estimated without bias; it may come out negative.
 
     Args:
         samples: draws, (n, d).
-        reference: draws, (m, d).
-        bandwidth: s in the units of theta; :func:`median_bandwidth` of the reference when omitted.
+        reference: draws of the exact posterior, (m, d).
+        bandwidth: s, in the units of theta; :func:`median_bandwidth` of the reference when omitted.
 
     Raises:
         ValueError: if the samples do not fit together, the bandwidth is not positive, or it is
@@ -38,7 +38,7 @@ def mmd_squared(samples: Tensor, reference: Tensor, *, bandwidth: float | None =
 
 
 def median_bandwidth(reference: Tensor) -> float:
-    """The median distance between two draws of the reference (m, d).
+    """The median distance between two draws of the reference (m, d), in the units of theta.
 
     Raises:
         ValueError: if the reference is not (m, d) with m >= 2, holds NaN or Inf, or is one point.

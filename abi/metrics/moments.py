@@ -9,19 +9,19 @@ from .inputs import as_pair
 
 
 def mean_bias(samples: Tensor, reference: Tensor) -> Tensor:
-    """Mean of the samples less that of the reference, in reference sds: (d,)."""
+    """Error of each parameter's mean, in standard deviations of the exact posterior: (d,)."""
     a, b = as_pair(samples, reference)
     return (a.mean(dim=0) - b.mean(dim=0)) / deviations(b)
 
 
 def sd_ratio(samples: Tensor, reference: Tensor) -> Tensor:
-    """Standard deviation of the samples over that of the reference: (d,)."""
+    """Standard deviation of each parameter over that of the exact posterior: (d,)."""
     a, b = as_pair(samples, reference)
     return a.std(dim=0) / deviations(b)
 
 
 def correlation_error(samples: Tensor, reference: Tensor) -> Tensor:
-    """Correlations of the samples less those of the reference, i < j: (d (d - 1) / 2,)."""
+    """Error of the correlation of each two parameters i < j: (d (d - 1) / 2,)."""
     a, b = as_pair(samples, reference)
     row, column = torch.triu_indices(a.shape[1], a.shape[1], offset=1)
     return (_correlation(a) - _correlation(b))[row, column]

@@ -14,7 +14,7 @@ _SLICES = 200
 
 
 def marginal_distance(samples: Tensor, reference: Tensor, *, order: float = 1.0) -> float:
-    """The mean over coordinates of W_p between the marginals."""
+    """Wasserstein distance W_p between the marginals of one parameter, averaged over them."""
     a, b = as_pair(samples, reference)
     return float(msw_distance(a, b, order=order, mixing=1.0))
 
@@ -22,7 +22,14 @@ def marginal_distance(samples: Tensor, reference: Tensor, *, order: float = 1.0)
 def sliced_distance(
     samples: Tensor, reference: Tensor, *, order: float = 1.0, seed: int = 0
 ) -> float:
-    """The sliced Wasserstein distance over 200 random directions, drawn at ``seed``."""
+    """The sliced Wasserstein distance, over 200 random directions.
+
+    Args:
+        samples: draws, (n, d).
+        reference: draws of the exact posterior, (m, d).
+        order: p, at least 1.
+        seed: of the directions.
+    """
     a, b = as_pair(samples, reference)
     marginal = float(msw_distance(a, b, order=order, mixing=1.0))
     if a.shape[1] == 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 from validation.results.tables import html_table, text_table
 
-_COLUMNS = ("metric", "value", "floor", "excess", "95% interval")
+_COLUMNS = ("metric", "value", "exact vs exact", "excess", "95% interval")
 _FIRST = 4
 _OF_COORDINATES: Mapping[str, Callable[[float], float]] = {
     "mean_bias": abs,
@@ -20,12 +20,13 @@ _OF_COORDINATES: Mapping[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Score:
-    """One number, what it is between two samples of the reference, and a 95% interval if any.
+    """One metric: its value, and what it is between two exact samples.
 
     Attributes:
-        value: of the samples against the reference.
-        floor: of the reference against itself.
-        interval: around the value, for other draws of the same two distributions.
+        value: of the samples against the exact ones.
+        floor: of exact samples against other exact samples, as many.
+        interval: 95% interval of the value, for other draws from the same two distributions; None
+            where none was asked for.
     """
 
     value: float
@@ -34,11 +35,11 @@ class Score:
 
     @property
     def excess(self) -> float:
-        """Value less floor."""
+        """The value less its floor: what the samples are off by."""
         return self.value - self.floor
 
     def cells(self) -> tuple[str, ...]:
-        """As they stand in a table: value, floor, excess, interval."""
+        """Value, floor, excess and interval as text for a table."""
         numbers = (f"{number:.3g}" for number in (self.value, self.floor, self.excess))
         ends = "" if self.interval is None else "{:.3g} to {:.3g}".format(*self.interval)
         return (*numbers, ends)
@@ -46,15 +47,16 @@ class Score:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Scores by name; those of coordinates carry their number, ``mean_bias_1``.
+    """The metrics of one sample, by name: ``comparison["w1"]``.
 
-    ``print`` shows each metric once: of coordinates, the one that is furthest off.
+    Metrics of single parameters have a number in their name: ``mean_bias_1``. ``print`` shows each
+    metric once, of these the parameter that is furthest off.
 
     Attributes:
-        scores: the numbers.
-        size: draws on each side.
-        bandwidth: of the MMD's kernel, in the units of theta; None where it was not asked for.
-        seed: of halves, slices, folds and resamples.
+        scores: a :class:`Score` for each name.
+        size: number of draws on each side.
+        bandwidth: of the MMD's kernel, in the units of theta; None where the MMD was not asked for.
+        seed: of everything random.
     """
 
     scores: dict[str, Score]
@@ -80,7 +82,7 @@ class Comparison:
         return html_table(self._rows(), _COLUMNS, self._title())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that fit in JSON."""
+        """The scores as plain values, for JSON."""
         return asdict(self)
 
     def _title(self) -> str:

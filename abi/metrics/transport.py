@@ -3,7 +3,7 @@
     W_p^p(a, b) = min over couplings of  sum_ij gamma_ij |a_i - b_j|^p,
 
 a linear programme, solved by POT's network simplex. W1 of n draws to n others of the same law in d
-dimensions falls only like n^(-1/d): read it against its floor.
+dimensions falls only like n^(-1/d): compare it with that between two exact samples.
 
 Source: Villani (2009); Flamary et al. (2021), POT.
 """
@@ -24,15 +24,15 @@ _MAX_PIVOTS = 10_000_000
 
 
 def wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
-    """W_p between samples (n, d) and reference (m, d), Euclidean, in the units of theta.
+    """The Wasserstein distance W_p between two samples, exact, in the units of theta.
 
     Args:
         samples: draws, (n, d).
-        reference: draws, (m, d).
+        reference: draws of the exact posterior, (m, d).
         order: p, 1 or 2.
 
     Raises:
-        ValueError: if the order is another, or the draws are not finite or not of one dimension.
+        ValueError: if the order is another, or the draws are not finite or differ in dimension.
 
     >>> wasserstein(torch.zeros(2, 1), torch.tensor([[3.0], [5.0]]))
     4.0
@@ -53,9 +53,9 @@ def wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
 
 
 def normalised_wasserstein(samples: Tensor, reference: Tensor, *, order: int = 1) -> float:
-    """W_p with each coordinate divided by the reference's standard deviation.
+    """W_p with each parameter measured in standard deviations of the exact posterior.
 
-    A coordinate that does not vary in the reference keeps its unit.
+    A parameter that does not vary in the reference keeps its unit.
     """
     a, b = as_pair(samples, reference)
     sd = deviations(b)

@@ -21,19 +21,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulators.arguments import SHARE, at_least
+from simulators.arguments import SHARE, as_tensor, at_least
 from simulators.random import as_count, torch_generator
 from simulators.summary import summary
 
 
 @dataclass(frozen=True, eq=False)
 class QuantileTable:
-    """Quantiles of one or many distributions along directions, in the order slices, axes.
+    """Quantiles of one distribution or several, in K random directions and along the d axes.
 
     Attributes:
         values: quantiles, (..., K + d, H + 1), increasing along the last axis.
         directions: unit vectors, (K + d, d); the last d are the axes.
-        levels: quantile levels, (H + 1,), evenly spaced from delta to 1 - delta.
+        levels: levels of the quantiles, (H + 1,), evenly spaced from delta to 1 - delta.
     """
 
     values: Tensor
@@ -44,7 +44,7 @@ class QuantileTable:
 
     @classmethod
     def from_samples(cls, samples: Tensor, directions: Tensor, levels: Tensor) -> QuantileTable:
-        """The empirical quantiles inf{t : F(t) >= tau} of samples (n, d)."""
+        """The empirical quantiles, inf{t : F(t) >= tau}, of samples (n, d)."""
         projected = (samples @ directions.T).T.sort(dim=1).values
         # The shift keeps tau = i / n, which float32 misses by 1e-7, at the i-th order statistic.
         position = torch.ceil(levels.double() * len(samples) * (1.0 - 1e-6)).long() - 1
@@ -79,28 +79,30 @@ def msw_distance(
     directions: Tensor | None = None,
     seed: int = 0,
 ) -> Tensor:
-    """MSW distance between two samples, or between two tables of quantiles.
+    """The MSW distance between two samples, or between two tables of quantiles.
 
-    For samples the one-dimensional distances are exact, for any two sizes; for tables they follow
-    the trapezoid rule on the tables' levels, whose trimming the tables carry.
+    It compares the two distributions in one dimension at a time, along every axis and along some
+    random directions, by Wasserstein distances with trimmed tails; :mod:`abi.quantiles.distance`
+    has the formula. Between samples each of these is exact. Between tables it is the trapezoid rule
+    on their levels, which already leave the tails out.
 
     Args:
-        a: samples (n, d), or a table whose values are (..., K + d, H + 1).
-        b: samples (m, d), or a table on the same directions and levels.
+        a: samples (n, d), or a table with values (..., K + d, H + 1).
+        b: samples (m, d), or a table with the same directions and levels.
         order: p >= 1; with p = 1 the distance is an integral probability metric (Theorem 3.1).
-        mixing: lambda in (0, 1], the weight of the marginal term; 1 uses the marginals only.
+        mixing: lambda in (0, 1], the weight of the axes; with 1 only they count.
         trim: delta in [0, 1/2), the mass cut from each tail (samples only).
-        num_slices: K, random directions (samples only).
-        directions: (K + d, d), the last d the axes, instead of random ones (samples only).
-        seed: seed of the directions.
+        num_slices: K, the number of random directions (samples only).
+        directions: (K + d, d), with the d axes last, instead of random ones (samples only).
+        seed: of the random directions.
 
     Returns:
         The distance in the units of theta: a scalar, or one for each leading index of the tables.
 
     Raises:
-        ValueError: on samples of different dimension, tables on different grids, directions that
-            do not end with the axes, or constants out of range.
-        TypeError: if one argument is a table and the other is not.
+        TypeError: if samples are no numbers, or only one argument is a table.
+        ValueError: if samples differ in dimension, tables in directions or levels, directions do
+            not end with the axes, or a constant is out of range.
 
     Source: Lu & Wong (2025), eqs. (2.2) and (2.4).
 
@@ -178,10 +180,13 @@ def _as_directions(directions: Any, theta_dim: int) -> Tensor:
 
 
 def _as_samples(samples: Any, name: str) -> Tensor:
-    values: Tensor = torch.as_tensor(samples)
+    values = as_tensor(samples, name)
     values = values if values.is_floating_point() else values.double()
     if values.ndim != 2 or len(values) == 0:
-        raise ValueError(f"`{name}` must be samples (n, d), n >= 1; got {tuple(values.shape)}.")
+        one = f" For one parameter write {name}[:, None]." if values.ndim == 1 else ""
+        raise ValueError(
+            f"`{name}` must be samples (n, d), n >= 1; got {tuple(values.shape)}.{one}"
+        )
     if not torch.isfinite(values).all():
         raise ValueError(f"`{name}` holds NaN or Inf; drop those rows first.")
     return values

@@ -239,7 +239,7 @@ def not_judged(fit: Fit, conditional: bool) -> Verdict:
     """The verdict where there are no pairs, whether the answer is conditional or not."""
     reason, last = why_at_x_o_alone(fit), fit.rounds[-1]
     if conditional:
-        reason = "no check pairs were kept; posterior.check(num_simulations=600) draws some"
+        reason = "no check pairs were kept; posterior.check(600) makes some"
     verdict = untold(reason, last.x_o_p_value)
     return replace(verdict, rounds=rounds_of(fit.rounds), moved=last.moved)
 

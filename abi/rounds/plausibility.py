@@ -57,9 +57,9 @@ def implausible(p_value: float | None) -> str | None:
     if p_value is None or p_value > _IMPLAUSIBLE:
         return None
     return (
-        f"`x_o` is unusual among the last round's simulations (p = {p_value:.2g}): of a right "
-        f"model that happens to {_in_words(p_value)}. Where it is not chance, the model is wrong, "
-        "or the units or the order of x_o's values are, and the answer an extrapolation."
+        f"`x_o` is unusual for this model (p = {p_value:.2g}): of the data that it simulates near "
+        f"the answer, about {_in_words(p_value)} is so far out. Check the units of x_o, the order "
+        "of its values and the model: unless x_o is just rare, the answer is an extrapolation."
     )
 
 

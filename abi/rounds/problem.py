@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,16 +11,18 @@ from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior
 from simulators.arguments import count, number, settle
-from simulators.base import check_names, numbered_names
+from simulators.base import check_length, check_names, numbered_names
+from simulators.given.function import refuse_other
 from simulators.given.observation import Observed
 from simulators.given.priors import as_sampler, names_of
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
-from simulators.random import as_count, isolated_rng
+from simulators.random import as_count
 from simulators.summary import summary
 
 from ..config import WITHOUT_DENSITY, ABIConfig
 from ..encoders.layout import Layout
+from ..encoders.own import check_own_encoder
 from ..generators.support import Support, has_density
 
 StopWhen = Literal["passes"] | float | None
@@ -86,9 +87,10 @@ class Plan:
         least, retries = self._least, self._retries
         if self.num_simulations < least:
             tried = f" with max_retries={retries}" if retries > _LEAST_CALLS else ""
+            rounds = f"{self.num_rounds} round{'' if self.num_rounds == 1 else 's'}"
             raise ValueError(
-                f"`num_simulations` must be at least {least} for {self.num_rounds} rounds{tried}; "
-                f"got {self.num_simulations}. Ask for more simulations or fewer rounds."
+                f"`num_simulations` must be at least {least} for {rounds}{tried}; got "
+                f"{self.num_simulations}. Ask for more simulations or fewer rounds."
             )
         tolerances = self.config.tolerances
         if tolerances is not None and len(tolerances) != self.num_rounds:
@@ -173,16 +175,19 @@ def pose(
     x_o: Any,
     parameter_names: Sequence[str] | None = None,
     encoder: nn.Module | None = None,
+    timeout: float | None = None,
 ) -> Problem:
     """Check prior, simulator and observation, and bring them into one form.
 
-    A plain function is called to find out how it is called: see :mod:`simulators.given.probe`.
+    A plain function is called to find out how it is called, each time for no longer than
+    ``timeout`` and a few seconds: see :mod:`simulators.given.probe`.
 
     Raises:
         ValueError: if the prior's draws are not (n, d) or lie outside its support, ``x_o`` is not
             one finite observation, the names are not d, or the encoder gives no features of x.
         TypeError: if the prior is no sampler, the simulator no callable, the encoder no module.
     """
+    refuse_other(simulator, "simulator", "(prior, simulator, x_o)")
     prior = as_sampler(prior)
     drawn = sample_prior(prior, NUM_PROBES, seed=0)
     theta_dim = drawn.shape[1]
@@ -192,9 +197,9 @@ def pose(
         raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
     observed = Observed.of(x_o)
     if encoder is not None:
-        _check_encoder(encoder, observed.values.reshape(-1))
+        check_own_encoder(encoder, observed.values.reshape(-1))
     own = names_of(prior)
-    found = recognise(simulator, drawn, own, given, observed)
+    found = recognise(simulator, drawn, own, given, observed, timeout)
     observation = observed.matched(found.returned)
     known = given or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
@@ -213,8 +218,8 @@ def posed_again(
     """
     if simulator is None and known is None:
         raise ValueError(
-            "`simulator` must be given, and `prior` if it has none: a loaded posterior holds "
-            "neither."
+            "`simulator` must be given, and `prior` if it has none, for a loaded posterior holds "
+            "neither: posterior.check(600, simulator=simulator, prior=prior)."
         )
     if simulator is None and known is not None:
         return known
@@ -222,30 +227,6 @@ def posed_again(
     if prior is None:
         raise ValueError("`prior` must be given: the simulator brings none of its own.")
     return pose(prior, simulator, x_o, names)
-
-
-def _check_encoder(encoder: nn.Module, x_o: Tensor) -> None:
-    """Refuse a module that does not give features (n, k) of x (n, p), before it is paid for.
-
-    Raises:
-        TypeError: if it is no module.
-        ValueError: if it cannot take x, or gives something else.
-    """
-    if not isinstance(encoder, nn.Module):
-        raise TypeError(f"`encoder` must be a torch module; got {type(encoder).__name__}.")
-    x = x_o.repeat(2, 1)
-    try:
-        with isolated_rng(0), torch.no_grad():
-            features = copy.deepcopy(encoder).eval().cpu()(x)
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"`encoder` must take float32 x of shape (n, {len(x_o)}); given (2, {len(x_o)}) it "
-            f"says: {reason}"
-        ) from error
-    if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
-        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
-        raise ValueError(f"`encoder` must give features (n, k), two rows for two x; got {got}.")
 
 
 def check_simulations(simulations: Any) -> None:
@@ -263,11 +244,8 @@ def check_simulations(simulations: Any) -> None:
 
 def check_width(x: Tensor, x_o: Tensor) -> None:
     """Refuse simulations whose length is not that of the observation."""
-    if len(x) and x.shape[1] != len(x_o):
-        raise ValueError(
-            f"`x_o` must have as many values as a simulation; got {len(x_o)} values and "
-            f"simulations of {x.shape[1]}."
-        )
+    if len(x):
+        check_length(len(x_o), x.shape[1])
 
 
 def check_varies(x: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Live progress of a fit: one bar with round, tolerance, accepted draws, calls and time left."""
+"""Live progress of a fit: one bar with round, phase, calls and time left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class FitProgress:
         self._task: Any = None
         self._round = 1
         self._calls = 0
-        self._last = ""
 
     def __enter__(self) -> FitProgress:
         if self._bar is not None:
@@ -74,13 +73,11 @@ class FitProgress:
         """A round is over: print its line."""
         self._calls += record.simulator_calls
         self._round = record.round + 1
-        self._last = f"tolerance {record.tolerance:.3g}  accepted {record.accepted:,}  "
         if self._bar is not None:
             self._bar.console.print(
-                f"round {record.round}/{self._num_rounds}  tolerance {record.tolerance:.4g}  "
-                f"accepted {record.accepted:,} of {record.pairs:,} pairs  "
-                f"calls {self._calls:,}/{self._num_simulations:,}  "
-                f"dropped {record.dropped_fraction:.0%}  {record.seconds:.0f} s",
+                f"round {record.round}/{self._num_rounds}  {_kept(record)}  "
+                f"simulator calls {self._calls:,}/{self._num_simulations:,}  "
+                f"{record.seconds:.0f} s",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -92,8 +89,18 @@ class FitProgress:
             self._task,
             completed=self._round - 1 + share,
             description=f"round {self._round}/{self._num_rounds}  {phase}",
-            state=f"{self._last}calls {calls:,}/{self._num_simulations:,}",
+            state=f"calls {calls:,}/{self._num_simulations:,}",
         )
+
+
+def _kept(record: RoundRecord) -> str:
+    """How many pairs the answer was trained on; what was left out, where anything was."""
+    kept = f"{record.accepted:,} pairs"
+    if record.accepted < record.pairs:
+        kept += f" of {record.pairs:,}, within tolerance {record.tolerance:.4g}"
+    if record.dropped_fraction > 0.0:
+        kept += f", {record.dropped_fraction:.0%} of theta dropped"
+    return kept
 
 
 def _make_bar() -> Any:

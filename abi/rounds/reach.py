@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simulators.arguments import as_tensor
 from simulators.summary import summary
 
 from ..config import ABIConfig
@@ -75,8 +76,8 @@ class Reach:
             which = "" if len(x) == 1 else f" row {bad[0]} ({len(bad)} of {len(x)} rows)"
             raise ValueError(
                 f"`x`{which}: the fit around x_o does not reach it: {doubts[bad[0]]}. Fit again "
-                "with it as x_o, or with num_rounds=1, which answers at every x; "
-                "validation.PerObservation fits one x after another."
+                "with that x as x_o; or with num_rounds=1, whose answer holds at every x like the "
+                "simulated ones; validation.PerObservation makes a fit at each x."
             )
 
     def doubts(self, q: ConditionalFlows, x: Tensor, seed: int = 0) -> list[str | None]:
@@ -115,7 +116,7 @@ def as_observations(x: Any, x_dim: int) -> Tensor:
     Raises:
         ValueError: if they have another width, or are not finite.
     """
-    given = torch.as_tensor(x, dtype=torch.float32)
+    given = as_tensor(x, "x", torch.float32)
     rows = given[None] if given.ndim == 1 else given
     if rows.ndim != 2 or rows.shape[1] != x_dim:
         raise ValueError(
@@ -137,5 +138,6 @@ def _beyond(share: float) -> str:
 
 def _unlike(away: float) -> str:
     return (
-        f"it is {away:.1f} times as far from the fit's simulations as any of these from the others"
+        f"it lies {away:.1f} times farther from the fit's simulations than any of these from its "
+        "neighbours"
     )

@@ -18,26 +18,28 @@ from .regions import Region
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round of Algorithm 2 in numbers.
+    """What one round of a fit did and cost.
 
     Attributes:
-        round: 1, 2, ...
-        tolerance: eps_t, in the units of the round's MSW distance.
-        proposed: theta tried by approximate rejection sampling.
-        dropped_fraction: share of them dropped after R calls, the bias of Theorem 2.2.
-        pairs: pairs (theta, X) the network was trained on, earlier ones included.
-        accepted: pairs within the tolerance, whose theta the generator was fitted to.
-        simulator_calls: calls made in this round, retries and failures included.
+        round: its number: 1, 2, ...
+        tolerance: largest distance to x_o of a pair that was kept, in the units of the MSW distance
+            that the round learned.
+        proposed: theta that were drawn as candidates.
+        dropped_fraction: share of the candidates given up after ``max_retries`` calls each, with
+            ``proposal="generator"``: the bias of Theorem 2.2.
+        pairs: pairs (theta, x) that the quantile network was trained on, earlier ones included.
+        accepted: pairs within the tolerance, on which the generative model was trained.
+        simulator_calls: simulator calls of this round, retries and failures included.
         failures: calls that gave no usable result.
-        encoder: what of x the network saw.
-        network: epochs and losses of the quantile network; None for a fixed distance.
-        generator: epochs and losses of the generator, a WGAN's energy scores; None for the mixture.
-        seconds: wall-clock time.
-        x_o_p_value: of the hypothesis that x_o comes from where the pairs' x come from
+        encoder: what the networks saw of x.
+        network: epochs and losses of the quantile network; None where the distance was given.
+        generator: epochs and losses of the generative model; None for the mixture.
+        seconds: time it took, by the clock.
+        x_o_p_value: p-value of the hypothesis that x_o comes from where the pairs' x come from
             (:mod:`abi.rounds.plausibility`); None in fits of an earlier version.
-        before: the answer of the round before, judged by this round's fresh pairs; None where
-            there is none, or it answers at x_o alone.
-        moved: from that answer to this round's, at x_o.
+        before: a test of the last round's answer on this round's new pairs; None in the first
+            round, and where answers hold at x_o alone.
+        moved: how far the answer at x_o moved from the last round to this one.
     """
 
     round: int
@@ -60,22 +62,21 @@ class RoundRecord:
 
     @property
     def losses(self) -> dict[str, float]:
-        """Held-out losses of what was trained, the smaller the better, by the fields' names.
+        """Losses on held-out pairs, ``{"network": ..., "generator": ...}``; smaller is better.
 
-        ``"network"``: the quantile network's Huber loss; ``"generator"``: minus the mean log
-        density of a flow, the POTNet's loss or a WGAN's energy score. None of a fixed distance, a
-        mixture.
+        Of the quantile network it is the Huber loss; of a flow minus the mean log density; of
+        POTNet its own loss; of a WGAN the energy score. What was not trained is left out.
         """
         logs = {"network": self.network, "generator": self.generator}
         return {name: log.validation_loss for name, log in logs.items() if log is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that fit in JSON."""
+        """The numbers as plain values, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RoundRecord:
-        """The inverse of :meth:`to_dict`."""
+        """A record from what :meth:`to_dict` gave."""
         logs = {
             name: None if values[name] is None else TrainingLog(**values[name])
             for name in ("network", "generator")

@@ -25,6 +25,7 @@ _FEW_PAIRS = 200  # that an answer wrong on purpose is tried on first
 _STAYS = 0.8  # of an interval's width, where more pairs do not help
 MORE_CALLS = 600
 """More calls that a verdict without an answer speaks of."""
+_MORE = f"posterior.check({MORE_CALLS})"
 
 
 def judge(
@@ -96,17 +97,18 @@ def untold(reason: str, x_o_p_value: float | None = None) -> Verdict:
 
 
 def _outcome(check: Check, x_o_p_value: float | None, num_calls: int) -> tuple[Outcome, str]:
+    rare = x_o_p_value is not None and x_o_p_value <= RARE
+    unusual = f"cannot tell: x_o is unusual data of this model (p = {x_o_p_value or 0.0:.2g})"
+    few = f"{check.num_pairs} check pairs can be used, and {LEAST_PAIRS} are needed"
+    if check.p_value is None and rare:
+        return "cannot tell", f"{unusual}, and only {few}; check the units of x_o first"
     if check.p_value is None:
-        return "cannot tell", (
-            f"cannot tell: {check.num_pairs} check pairs can be judged, fewer than {LEAST_PAIRS}; "
-            f"posterior.check(num_simulations={MORE_CALLS}) draws more"
-        )
+        return "cannot tell", f"cannot tell: only {few}; {_MORE} makes more"
     if check.rejects:
         return "fails", _fails(check, check.p_value)
-    if x_o_p_value is not None and x_o_p_value <= RARE:
+    if rare:
         return "cannot tell", (
-            f"cannot tell: x_o is unusual data of this model (p = {x_o_p_value:.2g}); around it "
-            f"the answer is not rejected (p = {check.p_value:.2g})"
+            f"{unusual}; around it the answer is not rejected (p = {check.p_value:.2g})"
         )
     missed = [name for name, p in check.controls.items() if p > ALPHA]
     if missed or not all(map(resolved, check.parameters)):
@@ -126,8 +128,8 @@ def _fails(check: Check, p_value: float) -> str:
         return f"fails: {wrong_words(max(wrong, key=lambda part: part.size))}"
     least = min(check.p_values, key=lambda name: check.p_values[name])
     return (
-        f"fails: {TESTS[least]} tells the answer from the truth ({p_text(p_value)} over all "
-        f"tests), though {_bounds(check)}"
+        f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests), though "
+        f"{_bounds(check)}"
     )
 
 
@@ -151,13 +153,13 @@ def _unseen(check: Check, num_calls: int) -> str:
     more = 1.0 + MORE_CALLS / max(1, num_calls)
     if part.half_width_after(more) > _STAYS * part.half_width:
         return (
-            f"cannot tell: not rejected (p = {check.p_value:.2g}), but the fit's own flows "
-            f"disagree about {part.name}, whose mean may be off by {part.largest_bias:.2g} sd; "
-            "more calls for the fit would tell, more check pairs would not"
+            f"cannot tell: not rejected (p = {check.p_value:.2g}), but the flows of the fit "
+            f"disagree about {part.name}: its mean may be off by {part.largest_bias:.2g} sd; fit "
+            "again with more calls, for more check pairs would not tell"
         )
     return (
         f"cannot tell: with {check.num_pairs} check pairs a bias below {part.half_width:.2g} sd "
-        f"would go unseen; {MORE_CALLS} more calls would show {part.half_width_after(more):.2g}"
+        f"would go unseen; {_MORE} would show one of {part.half_width_after(more):.2g}"
     )
 
 

@@ -22,16 +22,18 @@ Outcome = Literal["passes", "fails", "cannot tell"]
 
 @dataclass(frozen=True)
 class Check:
-    """One answer, judged by pairs it has not seen.
+    """Tests of one answer, on pairs that it was not trained on.
 
     Attributes:
-        num_pairs: that judged.
-        left_out: whose x the answer does not reach.
-        p_value: of the panel; None where pairs were too few.
-        p_values: of its tests, by name.
+        num_pairs: pairs that the tests used.
+        left_out: pairs with an x at which the fit cannot answer.
+        p_value: one p-value over all tests; None where there were too few pairs.
+        p_values: each test's own, by its name.
         deviations: how far each parameter may be off at x_o.
-        controls: p-values of the same panel for answers that are wrong: "prior", "wide".
-        expected_c2st: what a classifier at x_o would come to, by the deviations; 0.5 is perfect.
+        controls: p-values of the same tests for two answers that are wrong on purpose: "prior" and
+            "wide".
+        expected_c2st: accuracy that a classifier of the answer against the true posterior at x_o
+            would reach, estimated from the deviations; 0.5 is perfect.
     """
 
     num_pairs: int
@@ -46,17 +48,17 @@ class Check:
 
     @property
     def parameters(self) -> tuple[Deviation, ...]:
-        """The deviations of parameters, without that of the log density."""
+        """The deviations of the parameters, without that of the log density."""
         return tuple(part for part in self.deviations if part.name != LOG_DENSITY)
 
     @property
     def largest_bias(self) -> float | None:
-        """The largest bias of a mean, in sds, that the intervals allow."""
+        """The largest bias of a mean, in posterior sds, that the intervals leave open."""
         return max((part.largest_bias for part in self.parameters), default=None)
 
     @property
     def rejects(self) -> bool:
-        """Whether the panel rejects."""
+        """Whether the tests reject the answer, at level .05 over all of them."""
         return self.p_value is not None and self.p_value <= ALPHA
 
     @classmethod
@@ -68,14 +70,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Distance:
-    """An MSW distance in posterior sds, beside what chance gives where the two are the same."""
+    """A distance between two posteriors in posterior sds, and what chance alone gives."""
 
     value: float
     by_chance: float
 
     @property
     def apart(self) -> bool:
-        """Whether it is more than twice what chance gives, and more than a tenth of an sd."""
+        """Whether it is clearly more than chance: twice as much, and a tenth of an sd more."""
         return self.value > max(2.0 * self.by_chance, self.by_chance + 0.1)
 
     def __str__(self) -> str:
@@ -99,19 +101,21 @@ class RoundCheck:
 
 @dataclass(frozen=True)
 class Verdict:
-    """May this answer be trusted? ``print`` shows it in ten lines, ``to_dict`` is for programs.
+    """May this answer be trusted? ``print(verdict)`` says so in about ten lines.
 
     Attributes:
         outcome: "passes", "fails" or "cannot tell".
-        headline: that and why, in one line.
-        check: of the answer, by pairs of its own.
-        x_o_p_value: of the hypothesis that x_o comes from the model near the answer.
+        headline: the outcome and the reason, in one line.
+        check: the tests of the answer, on pairs that it was not trained on.
+        x_o_p_value: p-value of the hypothesis that x_o comes from the model, with theta near the
+            answer; a small one says that the model hardly ever gives data like x_o.
         num_calls: simulator calls spent on the pairs.
         failures: calls that gave no usable result.
-        rounds: every round's answer but the last, judged for nothing.
-        moved: from the answer of the round before the last to the last, at x_o.
-        marginals: from the answer to the quantile network's own marginals, at x_o.
-        seed: of the check.
+        rounds: tests of the answers of earlier rounds; they cost no extra calls.
+        moved: how far the last round moved the answer at x_o.
+        marginals: how far the answer is at x_o from the marginals that the quantile network
+            predicts there.
+        seed: of the tests.
     """
 
     outcome: Outcome
@@ -129,12 +133,12 @@ class Verdict:
 
     @property
     def p_value(self) -> float | None:
-        """Of the panel: one exact p-value over all its tests."""
+        """One exact p-value over all tests; None where too few pairs were made."""
         return self.check.p_value
 
     @property
     def bias_by_calls(self) -> tuple[tuple[int, float], ...]:
-        """The largest bias that each round's answer shows, in sds, by simulator calls."""
+        """(simulator calls, largest bias in posterior sds) of each earlier round's answer."""
         return tuple(
             (part.calls, max(abs(one.bias) for one in part.check.parameters))
             for part in self.rounds
@@ -149,12 +153,14 @@ class Verdict:
     def __str__(self) -> str:
         lines = [self.headline]
         if self.x_o_p_value is not None:
-            rare = "" if self.x_o_p_value > RARE else ": rare data, or a wrong model"
+            rare = "" if self.x_o_p_value > RARE else ": rare data, wrong units, or a wrong model"
             lines.append(f"  x_o from this model?   {p_text(self.x_o_p_value)}{rare}")
         if self.check.p_value is not None:
             lines += self._of_the_check(self.check.p_value)
         if self.moved is not None:
-            lines.append(f"  did the rounds settle? last step {self.moved}{self._by_calls()}")
+            lines.append(
+                f"  did the rounds settle? the last moved it by {self.moved}{self._by_calls()}"
+            )
         if self.marginals is not None:
             lines.append(f"    quantile network     {self.marginals} from the answer")
         return "\n".join(lines)
@@ -166,24 +172,24 @@ class Verdict:
             f"{check.num_pairs} pairs"
         ]
         each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
-        lines.append(f"    each alone           {', '.join(each)}")
+        lines.append(f"    single tests         {', '.join(each)}")
         controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
         if controls:
-            lines.append(f"    wrong on purpose     {', '.join(controls)}")
+            lines.append(f"    must be rejected     {', '.join(controls)}")
         c2st = check.expected_c2st
         about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
         lines.append(
-            f"  how far off at x_o?    bias in sds, sd over the true one (95% together){about}"
+            f"  how far off at x_o?    mean, in sds; sd over the true one; 95% intervals{about}"
         )
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]
 
     def _by_calls(self) -> str:
-        shown = [f"{calls:,}: {bias:.2f}" for calls, bias in self.bias_by_calls]
-        return f"; bias by calls {', '.join(shown)}" if shown else ""
+        shown = [f"{bias:.2f} after {calls:,} calls" for calls, bias in self.bias_by_calls]
+        return f"; largest bias {', '.join(shown)}" if shown else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that fit in JSON."""
+        """The verdict as plain values, for JSON."""
         return asdict(self)
 
     @classmethod

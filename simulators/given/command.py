@@ -69,33 +69,39 @@ class Command:
 
 
 def from_command(command: str, reader: Callable[[Any], Any] | None = None) -> Command:
-    """Make a simulator of a program: each theta is one run of a command.
+    """Make a simulator of a program: each simulation is one run of a command.
 
-    The command is split into words as a shell does, then each ``{name}`` is replaced by the value
-    of the parameter of that name, in full precision or as a format says (``{beta:.3f}``). No shell
-    runs it: no value can be taken for another word. Where you need pipes, start one: ``sh -c
-    'model {beta} | tail -1'``. The program reads no standard input and runs where you are.
+    Every ``{name}`` in the command is replaced by the value of the parameter of that name, in full
+    precision, or in a format you give (``{beta:.3f}``). The command is split into words as a shell
+    does it, but no shell runs it; where you need a pipe, start one yourself: ``sh -c 'model {beta}
+    | tail -1'``. The program runs in the current folder and reads no standard input.
 
     Args:
-        command: the command line. ``{seed}`` is a whole number below 2^31, another one for each
-            row; ``{output}`` is the path of a file that the program is to write, which is removed
-            after reading (``{output:.csv}`` ends in .csv). ``{{`` is a brace.
-        reader: makes values of what the program wrote: called with the path of ``{output}`` where
-            the command has one, else with the text of its standard output. When omitted, numbers
-            are read, between blanks, commas or line ends; of a file that ends in .npy, its array.
+        command: the command line. ``{seed}`` becomes a whole number below 2^31, another in each
+            run; ``{output}`` the path of a file that the program writes and that is removed after
+            reading (``{output:.csv}`` ends in .csv). Write ``{{`` for a brace.
+        reader: function that makes values of what the program wrote: of the path of ``{output}``,
+            or, without one, of the text on standard output. When omitted, numbers are read from it,
+            separated by blanks, commas or line ends; a file that ends in .npy is read as an array.
 
     Returns:
-        A simulator for :func:`simulators.simulate`, :func:`from_function` and ``abi.fit``, whose
-        ``timeout`` ends a program that takes too long. An exit status other than 0 is a failed
-        simulation, with the last line of standard error as its reason.
+        A simulator for :func:`simulators.simulate`, :func:`from_function` and ``abi.fit``; their
+        ``timeout`` ends a run that takes too long. A run with an exit status other than 0 failed,
+        for the reason in its last line on standard error.
 
     Raises:
-        ValueError: if the command cannot be split, has no place for a parameter or one without a
-            name, or is written for a shell.
+        TypeError: if ``reader`` is no function.
+        ValueError: if the command cannot be split, has no place for a parameter, has a place
+            without a name, or needs a shell.
 
     >>> from_command("echo {beta} {seed}")(beta=0.5, seed=7)
     array([0.5, 7. ])
     """
+    if reader is not None and not callable(reader):
+        raise TypeError(
+            f"`reader` must be a function of the text or the path; got {type(reader).__name__}. "
+            "A prior goes to abi.fit(prior, simulator, x_o)."
+        )
     return Command(command, reader)
 
 

@@ -139,7 +139,7 @@ def as_part(distribution: Any, name: str) -> Part:
             return TorchPart(distribution, tuple(distribution.sample((2,)).shape[1:]))
     raise TypeError(
         f"{name} must be a distribution of torch or a frozen one of scipy.stats, such as "
-        f"scipy.stats.uniform(0, 1); got {type(distribution).__name__}."
+        f"scipy.stats.uniform(low, high - low); got {type(distribution).__name__}."
     )
 
 

@@ -19,6 +19,7 @@ from .values import as_row, as_rows_of
 
 _ASKS = ("seed", "rng", "generator", "random_state")
 """Arguments by which a function asks for a random generator."""
+_INSTEAD = ". Pass the function itself, not what it returns"
 _SEEDS = 1 << 32  # what numpy's global stream takes, too
 
 
@@ -126,14 +127,32 @@ class FunctionSimulator:
 
 def as_seeded(simulator: Callable[..., Any]) -> SeededSimulator:
     """Return a simulator whose rows are seeded; a plain function is taken as batched."""
-    if not callable(simulator):
-        raise TypeError(
-            f"`simulator` must be a callable theta (n, d) -> x (n, p); "
-            f"got {type(simulator).__name__}."
-        )
+    refuse_other(simulator)
     if is_seeded(simulator):
         return cast(SeededSimulator, simulator)
     return FunctionSimulator(simulator, declared_form(simulator) or Form(batched=True))
+
+
+def refuse_other(simulator: Any, name: str = "simulator", order: str = "") -> None:
+    """Refuse what is no function: a class, or what cannot be called.
+
+    Args:
+        simulator: what was given as one.
+        name: of the argument.
+        order: of the arguments, for a prior in this place.
+
+    Raises:
+        TypeError: naming what it is.
+    """
+    if isinstance(simulator, type):
+        kind = simulator.__name__
+        raise TypeError(f"`{name}` is the class {kind}: pass an object of it, {kind}(...).")
+    if not callable(simulator):
+        prior = hasattr(simulator, "sample") and order
+        raise TypeError(
+            f"`{name}` must be a callable theta (n, d) -> x (n, p); got {type(simulator).__name__}"
+            f"{f', a prior. The order of the arguments is {order}' if prior else _INSTEAD}."
+        )
 
 
 def declared_form(function: Callable[..., Any]) -> Form | None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..base import as_observation
+from ..base import as_observation, check_length
 from .values import as_float, as_row, named_parts
 
 
@@ -99,11 +99,7 @@ class Observed:
             )
         blocks = dict(zip(self.names, self.values.split(list(self.sizes)), strict=True))
         for name, size in zip(returned.names, returned.sizes, strict=True):
-            if len(blocks[name]) != size:
-                raise ValueError(
-                    f"`x_o` must have as many values as a simulation; got {len(blocks[name])} "
-                    f"of {name!r} and simulations of {size}."
-                )
+            check_length(len(blocks[name]), size, f" of {name!r}")
         return torch.cat([blocks[name] for name in returned.names])
 
 
@@ -124,4 +120,17 @@ def _numbers(values: Any, name: str) -> Tensor:
             return as_float(values)
         return as_row(values).reshape(_shape(values))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{name} must be a tensor of numbers; got {values!r:.60}.") from error
+        raise TypeError(
+            f"{name} must be a tensor of numbers; got {values!r:.60}.{_hint(values)}"
+        ) from error
+
+
+def _hint(values: Any) -> str:
+    """What was probably meant."""
+    if isinstance(values, str):
+        return " Read a file first, as numpy.loadtxt(file, delimiter=',') does."
+    if values is None:
+        return " Pass the observed values, as the simulator returns them."
+    if callable(values) or hasattr(values, "sample"):
+        return " The order of the arguments is (prior, simulator, x_o)."
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -11,11 +12,16 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
+from ..arguments import as_tensor
 from ..base import Prior, as_draws, check_names
 from ..random import isolated_rng
 from .distributions import Part, as_part
 from .function import asked_for, asking
+from .raised import in_one_line
 from .values import named_parts
+
+EXAMPLE = '{"rate": scipy.stats.uniform(low, high - low)}'
+"""A prior as messages show it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,15 @@ def as_sampler(prior: Any) -> Prior:
         TypeError: if it is none of these.
         ValueError: if there is nothing in it, or a name twice.
     """
+    if isinstance(prior, type):
+        raise TypeError(
+            f"`prior` is the class {prior.__name__}: pass an object of it, {prior.__name__}(...)."
+        )
+    if hasattr(prior, "prior") and callable(prior) and not hasattr(prior, "sample"):
+        raise TypeError(
+            "`prior` is a simulator that brings its prior: pass task.prior, as in "
+            "abi.fit(task.prior, task, x_o)."
+        )
     if isinstance(prior, Mapping):
         return _independent(list(prior.items()))
     if isinstance(prior, list | tuple):
@@ -108,7 +123,7 @@ def as_sampler(prior: Any) -> Prior:
         return FunctionPrior(prior)
     raise TypeError(
         "`prior` must have sample((n,)) -> (n, d), be a dict of distributions by name, or a "
-        f"function n -> (n, d); got {type(prior).__name__}."
+        f"function n -> (n, d); got {type(prior).__name__}. For example: {EXAMPLE}."
     )
 
 
@@ -119,27 +134,30 @@ def names_of(prior: Any) -> tuple[str, ...] | None:
 
 
 def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
-    """Draw (num_samples, d) from a prior, float32, leaving the global random state as found.
+    """Draw from a prior of any form: (num_samples, d), float32.
 
     Args:
-        prior: anything with ``sample((n,)) -> (n, d)``, a dict or a list of pairs of names and
-            distributions of torch or scipy, or a function n -> (n, d).
+        prior: a dict or a list of pairs of names and distributions of torch or scipy; any object
+            with ``sample((n,)) -> (n, d)``; or a function n -> (n, d).
         num_samples: number of draws.
-        seed: the global random streams are seeded with it while the prior draws.
+        seed: the same seed gives the same draws. Global random streams are left as they were.
 
     Raises:
-        TypeError: if the prior can neither be sampled nor called.
-        ValueError: if the draws do not have shape (num_samples, d) or are not finite.
+        TypeError: if the prior is none of these.
+        ValueError: if it raises an error, or its draws are not (num_samples, d) or not finite.
     """
     num_samples, seed = as_draws(num_samples, seed)
     sampler = as_sampler(prior)
-    with isolated_rng(seed):
-        draws = sampler.sample((num_samples,))
-    theta = torch.as_tensor(draws).detach().to("cpu", torch.float32)
+    try:
+        with isolated_rng(seed):
+            draws = sampler.sample((num_samples,))
+    except Exception as error:  # of the user's code, or of what is no prior
+        raise ValueError(_failed(sampler, num_samples, error)) from error
+    theta = as_tensor(draws, "prior", torch.float32)
     if theta.ndim != 2 or len(theta) != num_samples:
         raise ValueError(
             f"`prior` must give draws of shape (n, d); sample(({num_samples},)) gave "
-            f"{tuple(theta.shape)}. For one parameter return shape (n, 1)."
+            f"{tuple(theta.shape)}.{_mended(theta, num_samples)}"
         )
     if not torch.isfinite(theta).all():
         raise ValueError(
@@ -148,11 +166,39 @@ def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
     return theta
 
 
+def _are_numbers(item: Any) -> bool:
+    parts = item if isinstance(item, tuple | list) else [item]
+    return all(isinstance(part, Real) for part in parts)
+
+
+def _failed(sampler: Any, num_samples: int, error: Exception) -> str:
+    """What to say of a prior that raises as it is drawn from."""
+    call, rule = f"sample(({num_samples},))", "It must give draws of shape (n, d)."
+    if isinstance(sampler, FunctionPrior):
+        call = f"called with n = {num_samples}, it"
+        rule = "It must be a function n -> (n, d); the order is abi.fit(prior, simulator, x_o)."
+    return f"`prior` cannot be drawn from: {call} raised {in_one_line(error)}. {rule}"
+
+
+def _mended(draws: Tensor, num_samples: int) -> str:
+    """What turns draws of another shape into (n, d)."""
+    if draws.ndim == 2 and draws.shape[1] == num_samples:
+        return " Return the transpose."
+    if draws.ndim == 1 and len(draws) == num_samples:
+        return " For one parameter return shape (n, 1)."
+    return " Return n rows, one a draw."
+
+
 def _independent(given: Sequence[Any]) -> IndependentPrior:
     """A prior of pairs, name and distribution, or of distributions."""
     if not given:
-        raise ValueError('`prior` holds no distribution; give {"beta": scipy.stats.uniform(0, 1)}.')
+        raise ValueError(f"`prior` holds no distribution; give some, as in {EXAMPLE}.")
     pairs = [isinstance(item, tuple | list) and len(item) == 2 for item in given]
+    if all(map(_are_numbers, given)):
+        raise TypeError(
+            f"`prior` must be of distributions; got numbers, {given!r:.60}. For parameters between "
+            f"two ends write {EXAMPLE}."
+        )
     if not any(pairs):
         return IndependentPrior(
             tuple(as_part(item, f"`prior` number {j + 1}") for j, item in enumerate(given))

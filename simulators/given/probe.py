@@ -25,7 +25,9 @@ from torch import Tensor
 
 from ..random import child_seed
 from .function import Form, FunctionSimulator, asking, signature_of
+from .limit import TimeLimitError, time_limit
 from .observation import Observed, Returned
+from .raised import in_one_line
 from .reads import generators_of, language
 from .values import as_row, as_rows_of
 
@@ -34,6 +36,8 @@ Names = Sequence[tuple[str, ...]]
 NUM_PROBES = 5
 """Theta that are tried before a function is given up."""
 _ENOUGH_MISFITS = 2  # theta whose simulations are not as long as x_o
+_ENOUGH_LATE = 3  # theta at which a simulation takes too long
+_FIRST_CALL_SECONDS = 5.0  # beyond the limit, for what compiles
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -43,6 +47,7 @@ def find_form(
     known: Names = (),
     in_order: bool = True,
     observed: Observed | None = None,
+    timeout: float | None = None,
 ) -> tuple[Form, Returned]:
     """How a function is called, and what it returns for one theta.
 
@@ -52,25 +57,31 @@ def find_form(
         known: names of the parameters, as far as there are some: those to try first, first.
         in_order: whether as many arguments of other names are the parameters in their order.
         observed: the observation; what does not fit it is no form.
+        timeout: seconds that a call may take, beyond what a first call may need to compile.
 
     Raises:
         TypeError: if the function's arguments are not those of the parameters.
         ValueError: if it works in no form, or its simulations are not as long as the observation.
     """
-    probe = _Probe(function, observed)
+    probe = _Probe(function, observed, timeout)
     forms = forms_of(function, theta.shape[1], known, in_order)
     rows_of_another_length = 0
     for number, row in enumerate(theta):
-        before = len(probe.misfits)
+        before, late = len(probe.misfits), probe.late
         for form in forms:
             found = probe.tried(form, row, number)
             if found is not None:
                 return found
+            if probe.late > late:  # it would be in any other form, too
+                break
+        if probe.late >= _ENOUGH_LATE:
+            break
         rows_of_another_length += len(probe.misfits) > before
         if rows_of_another_length >= _ENOUGH_MISFITS:
             break
     if observed is not None and probe.misfits:
-        observed.matched(probe.misfits[-1])  # says what does not fit
+        probe.refuse_lengths()
+        observed.matched(probe.misfits[-1][1])  # says what does not fit
     raise ValueError(probe.complaint(theta))
 
 
@@ -128,35 +139,70 @@ def _arguments(
     return (), False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Probe:
     """Calls of one function, and what became of them."""
 
     function: Callable[..., Any]
     observed: Observed | None
-    misfits: list[Returned] = field(default_factory=list)
+    timeout: float | None = None
+    misfits: list[tuple[Form, Returned]] = field(default_factory=list)
     errors: dict[Form, str] = field(default_factory=dict)
+    late: int = 0
 
     def tried(self, form: Form, row: Tensor, number: int) -> tuple[Form, Returned] | None:
         """The form, or one it leads to, with what the function returned; None if it is none."""
         try:
             found = self._of_many(form, row, number) if form.batched else None
             found = found or self._of_one(form, row, number)
+        except TimeLimitError:
+            self.late += 1
+            return None
         except (Exception, SystemExit) as error:
-            self.errors.setdefault(form, " ".join(f"{type(error).__name__}: {error}".split()))
+            self.errors.setdefault(form, in_one_line(error))
             return None
         if self._fits(found[1]):
             return found
-        self.misfits.append(found[1])
+        self.misfits.append(found)
         return None
+
+    def refuse_lengths(self) -> None:
+        """Refuse a function whose simulations differ in length from theta to theta.
+
+        Raises:
+            ValueError: with two of the lengths.
+        """
+        for form in dict(self.misfits):
+            sizes = {returned.size for known, returned in self.misfits if known == form}
+            if len(sizes) > 1:
+                raise ValueError(
+                    "`simulator` must return the same number of values for every theta; got "
+                    f"{min(sizes)} and {max(sizes)}. Summarise its output, or fill it up to one "
+                    "length."
+                )
 
     def complaint(self, theta: Tensor) -> str:
         """What was tried in vain, in one line."""
         by_error = dict[str, list[str]]()
         for form, error in self.errors.items():
             by_error.setdefault(error, []).append(str(form))
-        tried = "; ".join(f"{', '.join(forms)}: {e:.100}" for e, forms in by_error.items())
         name = getattr(self.function, "__name__", "simulate")
+        if self.late:
+            return (
+                f"`simulator` gave no result within timeout = {self.timeout:g} s at {self.late} "
+                "theta of the prior. Raise `timeout`, or look for what never ends."
+            )
+        if len(by_error) == 1:  # not a matter of the form
+            (error,) = by_error
+            _, _, words = error.partition(": ")
+            if words.startswith("`simulator`"):
+                return f"{words}."
+            numbers = ", ".join(f"{value:.4g}" for value in theta[0].tolist())
+            return (
+                f"`simulator` raised {error}, at {len(theta)} theta of the prior and however it "
+                f"was called. Call it yourself to see more: {name}(torch.tensor([{numbers}]))."
+            )
+        tried = "; ".join(f"{', '.join(forms)}: {error}" for error, forms in by_error.items())
         parts = ", ".join(f"theta[{j}]" for j in range(min(theta.shape[1], 3)))
         parts += ", ..." if theta.shape[1] > 3 else ""
         return (
@@ -173,14 +219,15 @@ class _Probe:
         simulator = FunctionSimulator(self.function, form)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of forms that are not the right one
-            return simulator.call(given, child_seed(0, number), generators_of(self.function))
+            with time_limit(self.timeout, _FIRST_CALL_SECONDS / 2.0**self.late):
+                return simulator.call(given, child_seed(0, number), generators_of(self.function))
 
     def _of_one(self, form: Form, row: Tensor, number: int) -> tuple[Form, Returned]:
         """Of the answer to one theta; as long as theta, it may have been taken for many."""
         returned = Returned.of(self._call(form, row, number))
         long = len(row) > 1 and returned.shape[:1] == (len(row),) and not returned.names
         if form.takes == "theta" and long:
-            with suppress(Exception, SystemExit):  # of what does not take many
+            with suppress(Exception, SystemExit, TimeLimitError):  # of what does not take many
                 many, others = self._of_many(replace(form, batched=True), row, number)
                 told = len(returned.shape) > 1 or others.size != returned.size
                 fits = many.batched and self._fits(others)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..base import Prior, SeededSimulator, Task, as_rows, check_names, numbered_names
 from ..random import as_count, child_seed, stream_seed
-from .function import Form, FunctionSimulator, as_seeded, declared_form, is_seeded
+from .function import Form, FunctionSimulator, as_seeded, declared_form, is_seeded, refuse_other
 from .observation import Observed, Returned
 from .priors import as_sampler, names_of, sample_prior
 from .probe import NUM_PROBES, find_form
@@ -36,6 +36,7 @@ def recognise(
     own: tuple[str, ...] | None = None,
     given: tuple[str, ...] | None = None,
     observed: Observed | None = None,
+    timeout: float | None = None,
 ) -> Recognised:
     """Whatever simulates, as a seeded simulator.
 
@@ -48,6 +49,7 @@ def recognise(
         own: the names that the prior has for its parameters.
         given: the names that the user gives them.
         observed: the observation, which tells forms apart.
+        timeout: seconds that a call of a plain function may take.
 
     Raises:
         TypeError: if it cannot be called, or asks for other arguments than the parameters.
@@ -56,12 +58,15 @@ def recognise(
     if isinstance(simulator, CustomTask):
         if simulator.form is not None or simulator.seeds_itself:
             return Recognised(simulator, simulator.names)
-        found = recognise(simulator.function, theta, own, given or simulator.names, observed)
+        found = recognise(
+            simulator.function, theta, own, given or simulator.names, observed, timeout
+        )
         form = found.simulator.form  # type: ignore[attr-defined]
         names = simulator.names or found.names
         return replace(found, simulator=replace(simulator, form=form), names=names)
     _check_order(own, given, "parameter_names")
-    if not callable(simulator) or is_seeded(simulator):
+    refuse_other(simulator)
+    if is_seeded(simulator):
         seeded, names = as_seeded(simulator), getattr(simulator, "parameter_names", None)
         _check_order(own, names, "simulator")
         if names is not None and len(names) != theta.shape[1]:
@@ -76,7 +81,7 @@ def recognise(
     if declared is not None:
         form, returned = _with_names(declared, theta.shape[1], known, own), None
     else:
-        form, returned = find_form(simulator, theta, known, own is None, observed)
+        form, returned = find_form(simulator, theta, known, own is None, observed, timeout)
     names = form.names or getattr(simulator, "parameter_names", None) or None
     return Recognised(FunctionSimulator(simulator, form), names, returned)
 
@@ -108,7 +113,7 @@ def _with_names(
 
 @dataclass(frozen=True)
 class CustomTask:
-    """The user's simulator with its prior; made by :func:`from_function`."""
+    """Your own simulator with its prior, made by :func:`from_function`."""
 
     function: Callable[..., Any]
     prior: Prior
@@ -119,7 +124,7 @@ class CustomTask:
 
     @property
     def seeds_itself(self) -> bool:
-        """Whether the function is a seeded simulator already."""
+        """Whether the function takes seeds and rows by itself."""
         return self.form is None and is_seeded(self.function)
 
     @cached_property
@@ -183,27 +188,30 @@ def from_function(
     item_dim: int = 1,
     num_series: int = 1,
 ) -> CustomTask:
-    """Make a task of your own function and prior.
+    """Make a simulator of your own function and prior, with seeds and names.
 
     Args:
-        f: the simulator, of numpy or torch. It takes one theta (d,) and returns its p values (a
-            number, an array, a list, a dict), or theta (n, d) and returns x (n, p), or has an
-            argument a parameter. It may use the global random streams of Python, numpy or torch or
-            a generator that its code names (they are seeded for each call and restored; numba's is
-            not), or ask for ``seed``, below 2^32, ``rng``, ``generator`` or ``random_state``.
-        prior: anything with ``sample((n,)) -> (n, d)``, a dict of distributions of torch or scipy
-            by name, or a function n -> (n, d); no density is needed.
-        batched: whether ``f`` takes theta (n, d) as a tensor, or one (d,). Row i of x then depends
-            on how many rows it is given at once; one theta at a time, it depends on ``(seed, i)``
-            alone. When omitted, the form is found out where it is first needed, by one call of
-            ``f`` with a draw of the prior, seldom more.
-        parameter_names: one name a parameter, in order.
-        item_dim: where x is a list of items whose order may not matter, the values of one item.
-        num_series: where x is some series of equal length, one after another, how many.
+        f: your function, in numpy or torch. It takes one theta (d,) and returns its p values (a
+            number, an array, a list, a dict); or many theta (n, d), and returns x (n, p); or one
+            argument for each parameter. For its noise it may use the global random streams of
+            Python, numpy or torch, or a generator that its code names: they are seeded for each
+            call and restored (numba's stream is not). Or it may have an argument ``seed`` (below
+            2^32), ``rng``, ``generator`` or ``random_state``, and is given one.
+        prior: a dict of names and distributions of torch or scipy; any object with
+            ``sample((n,)) -> (n, d)``; or a function n -> (n, d). No density is needed.
+        batched: True if ``f`` takes theta (n, d) as a tensor, False if it takes one theta (d,).
+            When omitted, ``f`` is called once or a few times to find out. With one theta at a time,
+            row i of x depends on ``(seed, i)`` alone; with many, also on how many there are.
+        parameter_names: d names, in order.
+        item_dim: where x is a list of items in any order, the number of values of one item.
+        num_series: where x is several series of the same length, one after another, how many.
+
+    Returns:
+        A task: call it with theta (n, d), or give it to :func:`simulate` and ``abi.fit``.
 
     Raises:
-        ValueError: if the names are not as many different ones as there are parameters.
-        TypeError: if the prior can neither be sampled nor called.
+        TypeError: if ``f`` is no function, or the prior none of these.
+        ValueError: if there are not d different names.
 
     >>> import torch
     >>> prior = torch.distributions.Independent(
@@ -212,6 +220,7 @@ def from_function(
     >>> task(torch.zeros(3, 2), seed=1).shape
     torch.Size([3, 2])
     """
+    refuse_other(f, "f", "from_function(f, prior)")
     form = None if batched is None else Form(batched=batched)
     task = CustomTask(f, as_sampler(prior), form, None, item_dim, num_series)
     if parameter_names is None:
@@ -220,18 +229,25 @@ def from_function(
 
 
 def sample_joint(task: Task, n: int, seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Draw ``theta ~ prior`` and ``x ~ p(x | theta)``: theta (n, d), x (n, p), both float32.
+    """Draw n parameters from the prior and simulate each: theta (n, d) and x (n, p), float32.
 
     Args:
-        task: a simulator with its prior.
+        task: a simulator with its prior, such as :func:`from_function` makes.
         n: number of pairs.
-        seed: the pairs are a function of it; a fresh one when omitted.
+        seed: the same seed gives the same pairs; a new one is drawn when omitted.
 
     Raises:
-        ValueError: if ``n`` or ``seed`` is no whole number of 0 or more, or if the task does not
-            give a row of x for each theta.
+        TypeError: if ``task`` is not a simulator with a prior.
+        ValueError: if ``n`` or ``seed`` is no whole number of at least 0, or the task does not
+            return one row of x for each theta.
     """
     seed = stream_seed(seed)
+    if isinstance(task, type) or not (callable(task) and hasattr(task, "prior")):
+        got = f"the class {task.__name__}" if isinstance(task, type) else type(task).__name__
+        raise TypeError(
+            f"`task` must be a simulator with its prior; got {got}. Make one by "
+            "simulators.from_function(simulator, prior)."
+        )
     theta = sample_prior(task.prior, as_count(n, "n"), child_seed(seed, 0))
     x = task(theta, child_seed(seed, 1))
     if x.ndim != 2 or len(x) != len(theta):

@@ -20,13 +20,17 @@ def as_float(values: Any) -> Tensor:
     """Real numbers of any kind as float32 on the CPU; what it cannot hold becomes infinite.
 
     Raises:
-        TypeError: if they are complex, or nothing.
+        TypeError: if they are complex, no numbers, or nothing.
     """
     if values is None:
         raise TypeError("`simulator` returned None; end it with `return` and the simulated values.")
     if not isinstance(values, Tensor):
         array = np.asarray(values)
-        values = torch.as_tensor(array if np.iscomplexobj(array) else array.astype(np.float64))
+        try:
+            array = array if np.iscomplexobj(array) else array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"`simulator` must return numbers; got {values!r:.60}.") from error
+        values = torch.as_tensor(array)
     if values.is_complex():
         raise TypeError(
             f"`simulator` must return real numbers; got {values.dtype}. "

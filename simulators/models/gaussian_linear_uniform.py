@@ -32,7 +32,7 @@ _BOUND = 1.0
 
 @dataclass(frozen=True)
 class GaussianLinearUniform(GaussianLocation):
-    """Gaussian location model on a box.
+    """Gaussian location model with a uniform prior on a box.
 
     The default observation is one draw at ``true_theta``, which lies near the prior's edge in
     some coordinates, where the cut shows.

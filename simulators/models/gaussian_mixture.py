@@ -32,7 +32,7 @@ _SCALES = (1.0, 0.1)
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """One draw from two Gaussians of a common mean, equally likely, of sd 1 and 0.1.
+    """One draw from a Gaussian around theta whose sd is 1 or 0.1, each with probability 1/2.
 
     The default observation is one draw at ``true_theta``, (2, -4).
     """

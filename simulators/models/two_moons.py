@@ -42,9 +42,10 @@ _GRID = (128, 128)
 
 @dataclass(frozen=True)
 class TwoMoons:
-    """A noisy half circle moved by the parameters; the default observation is (0, 0).
+    """A noisy half circle, moved by the parameters; its posterior is two crescents.
 
-    ``true_theta``, one of the two most likely answers to it, is (0.25, 0.25).
+    The default observation is (0, 0); ``true_theta``, one of the two most likely answers to it, is
+    (0.25, 0.25).
     """
 
     theta_dim = 2

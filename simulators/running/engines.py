@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from ..base import SeededSimulator
@@ -67,8 +68,9 @@ def check_workers(workers: int, timeout: float | None) -> None:
         ValueError: if ``workers`` is no whole number of at least 1 or ``timeout`` not positive.
     """
     as_count(workers, "workers", 1)
-    if timeout is not None and not timeout > 0.0:
-        raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout}.")
+    number = isinstance(timeout, Real) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and timeout > 0.0):
+        raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout!r}.")
 
 
 def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = None) -> Engine:

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..arguments import as_path
 from ..base import Failure, Simulations
 from ..files.disk import force_folder, hold_folder
 from ..given.command import Command
@@ -67,18 +68,19 @@ class Manifest:
 
 
 def load_store(path: str | os.PathLike[str]) -> Simulations:
-    """Read what a store holds, of a finished or an unfinished run.
+    """Read the simulations in a store, whether the run has finished or not.
 
     Args:
         path: the folder given to ``simulate(..., store=path)`` or ``abi simulate --out``.
 
     Returns:
-        theta (m, d) and x (m, p) of the finished rows in order of submission, and the failures.
+        The simulations that did not fail, in the order of the theta that were given, and the
+        failures.
 
     Raises:
         ValueError: if there is no store, or one of its files is damaged.
     """
-    folder = Path(path)
+    folder = as_path(path, "store")
     manifest = read_manifest(folder)
     parts = [read_file(file) for file in files_of(folder)]
     result = join([part for part, _ in parts])
@@ -89,18 +91,20 @@ def load_store(path: str | os.PathLike[str]) -> Simulations:
 
 
 def forget_failures(path: str | os.PathLike[str]) -> int:
-    """Remove the failures of a store, so that the next run tries them again; returns how many.
+    """Forget the failures in a store, so that the next run tries them again.
 
-    For failures that need not come again: the timeout was too short, memory too small. Rows of
-    another number of values than most have are failures too.
+    Use it where they need not fail again: the timeout was too short, or memory too small.
 
     Args:
         path: the folder that was given to :func:`simulate` as ``store``.
 
+    Returns:
+        How many were forgotten, rows with another number of values than most included.
+
     Raises:
-        ValueError: if it holds no store, or one that is damaged or written to just now.
+        ValueError: if it holds no store, or one that is damaged or being written to.
     """
-    folder = Path(path)
+    folder = as_path(path, "store")
     read_manifest(folder)
     with hold_folder(folder):
         parts = {file: read_file(file)[0] for file in files_of(folder)}
@@ -133,7 +137,10 @@ def read_manifest(folder: Path) -> Manifest:
         if not isinstance(values, dict):
             raise ValueError("it is not a JSON object")
     except FileNotFoundError as error:
-        raise ValueError(f"`store`: {folder} holds no store: it has no manifest.json.") from error
+        raise ValueError(
+            f"`store`: {folder} holds no store: it has no manifest.json. Name the store= of "
+            "simulators.simulate or the --out of abi simulate."
+        ) from error
     except ValueError as error:
         raise ValueError(f"`store`: {folder / 'manifest.json'} is damaged: {error}") from error
     if values.get("format") != _FORMAT or values.get("version") != _VERSION:

@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import as_folder
 from ..files.disk import hold_folder, whole_file
 from ..random import fresh_seed
 from ..running.batches import BatchResult, FloatArray
@@ -53,9 +54,7 @@ def open_store(
     Warns:
         UserWarning: if it holds simulations of other code of the same simulator.
     """
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"`store` must be a folder; {folder} is a file.")
+    folder = as_folder(path, "store")
     folder.mkdir(parents=True, exist_ok=True)
     _refuse_foreign(folder)
     lock = hold_folder(folder)

@@ -65,7 +65,7 @@ def test_rows_that_come_twice_do_not_hide_rows_that_are_missing(tmp_path: Path) 
 
 
 def test_a_row_counts_once_and_its_values_before_its_failure() -> None:
-    judge = _Judge(100, 1.0, None)
+    judge = _Judge(np.zeros((100, 1), np.float32), 1.0, None)
     rows = np.arange(40)
     for _ in range(3):
         judge.consider(BatchResult(rows[:30], np.zeros((30, 2), np.float32), failures_of(30, 40)))

@@ -20,34 +20,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PowerRate:
-    """The rejection rate of one test at one strength."""
+    """How often one test rejects a posterior that is wrong by one strength."""
 
     method: str
     strength: float
     rejections: int
     repetitions: int
-    """Over all seeds, without those of cells that had an error."""
+    """Over all seeds, without those that ended in an error."""
     rate: float | None
-    """None where every cell had an error, or there was no time for any."""
+    """Rejections over repetitions; None where all ended in an error or were not yet made."""
     interval: tuple[float, float]
-    """Clopper-Pearson, 95%; with several repetitions a trained network, given those networks."""
+    """95% interval of the rate (Clopper-Pearson). Where one trained network serves several
+    repetitions, it is for these networks alone."""
     seed_rates: tuple[float, ...]
-    """One a seed: their spread holds what training adds."""
+    """The rate of each seed; their spread includes that of the training."""
     standard_error: float | None
-    """Of the mean over seeds, as the papers print; None for fewer than 2."""
+    """Standard error of the mean over seeds, as the papers print it; None for fewer than 2."""
     seconds: float | None
     """CPU time of one repetition, on average."""
     errors: tuple[str, ...]
-    """What the cells raised."""
+    """Errors that tests raised."""
 
 
 @dataclass(frozen=True)
 class PowerStudy:
-    """Tests by strengths by seeds of one failure."""
+    """Rejection rates of tests against one kind of wrong posterior, over its strengths."""
 
     failure: str
     cells: tuple[PowerCell, ...]
-    """In the order of methods, strengths, seeds, whatever the order of the work."""
+    """One for each method, strength and seed, in this order."""
 
     __repr__ = summary
 
@@ -69,10 +70,10 @@ class PowerStudy:
         return tuple(sorted({cell.strength for cell in self.cells}))
 
     def rate(self, method: str, strength: float, alpha: float = 0.05) -> PowerRate:
-        """The rate at which a test rejects.
+        """How often a test rejects at one strength.
 
         Args:
-            method: its name in this study.
+            method: name of the test in this study.
             strength: one of the study's.
             alpha: the level, in (0, 1).
 
@@ -99,7 +100,7 @@ class PowerStudy:
         )  # fmt: skip
 
     def rates(self, alpha: float = 0.05) -> list[PowerRate]:
-        """Every test at every strength."""
+        """The rates of every test at every strength."""
         FRACTION(alpha, "alpha")
         pairs = dict.fromkeys((cell.method, cell.strength) for cell in self.cells)
         return [self.rate(method, strength, alpha) for method, strength in pairs]
@@ -107,11 +108,11 @@ class PowerStudy:
     def smallest_strength(
         self, method: str, power: float = 0.8, alpha: float = 0.05
     ) -> float | None:
-        """The smallest strength above 0 that a test sees; None if none.
+        """The smallest strength above 0 that a test notices; None if it notices none.
 
         Args:
             method: its name in this study.
-            power: the rejection rate from which on a strength counts as seen, in [0, 1].
+            power: the rejection rate that counts as noticing, in [0, 1].
             alpha: the level, in (0, 1).
 
         Raises:
@@ -128,7 +129,7 @@ class PowerStudy:
         return min(seen, default=None)
 
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """Rates and settings, JSON's types only."""
+        """Rates and settings as plain values, for JSON."""
         self._refuse_empty()
         return {
             "failure": self.failure,
@@ -206,9 +207,9 @@ def plot_power(
     """
     places = list(dict.fromkeys([*(order or ()), *study.methods]))
     if ax is None:
-        from matplotlib.figure import Figure
+        from ..results.plotting import new_figure
 
-        ax = Figure(figsize=(5, 4), layout="constrained").add_subplot()
+        ax = new_figure("plot").add_subplot()
     # Tests share strengths: a little apart, their intervals can be told from each other.
     apart = 0.004 * (max(study.strengths) or 1.0)
     for k, method in enumerate(study.methods):

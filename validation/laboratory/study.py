@@ -32,38 +32,39 @@ def power(
     minutes: float | None = None,
     progress: bool = False,
 ) -> PowerStudy:
-    """Measure how often tests reject an estimate that is wrong by a known amount.
+    """How often do tests notice a posterior that is wrong by a known amount?
 
-    Repetition r of every test at every strength sees the same draws of the family, so that curves
-    are compared on equal data. A cell (test, strength, seed) is the unit of work: it runs on one
-    thread of one process, is kept as one JSON file, and is not worked again by a later call with
-    the same settings. A test that raises costs its cell, whose ``error`` says why.
+    All tests see the same draws in a repetition, at every strength, so that their rates can be
+    compared. The unit of work is a cell: one test at one strength with one seed. A cell is kept as
+    a JSON file, and a later call with the same settings finds it there. A test that raises an error
+    loses its cell, which says why in ``error``.
 
     Args:
-        method: one or several of: names in :data:`validation.METHODS`, functions,
-            :class:`~validation.laboratory.trials.WholeTest` with settings of their own, those of
-            :mod:`~validation.laboratory.trained_tests`; or a mapping to them from names of yours.
-        family: the way to be wrong, a :class:`~validation.perturbations.Failure`, or its name.
-        strengths: not negative; the paper's when omitted.
-        num_pairs: N, joint draws in a repetition.
-        repetitions: in a cell, at least 1.
-        num_seeds: cells a test and strength, each with data and networks of its own.
-        seed: of everything.
+        method: one test or several: names in :data:`validation.METHODS`, functions (q, theta, x, *,
+            seed), :class:`~validation.laboratory.trials.WholeTest`, which takes settings, or those
+            of :mod:`~validation.laboratory.trained_tests`; or a dict of these by names of yours.
+        family: in what way the posterior is wrong: a name, or a
+            :class:`~validation.perturbations.Failure`.
+        strengths: how wrong it is, 0 or more, where 0 is exact; those of the paper when omitted.
+        num_pairs: N, pairs that a test is given.
+        repetitions: tests in a cell, at least 1.
+        num_seeds: cells for each test and strength, each with its own data and networks.
+        seed: of everything random.
         workers: processes.
-        folder: where cells are kept and found again, by their settings (a function of yours by its
-            module and name, a failure of yours by its name alone, which must change with its
-            settings); nowhere when omitted.
-        minutes: begin no cell after so many; a later call with the same ``folder`` goes on. The
-            study is of the cells that there are: with 0, of those kept. No limit when omitted.
-        progress: whether to show a bar with the time left.
+        folder: where cells are kept. They are found again by their settings; a function of yours
+            by its module and name, a failure of yours by its name, so change the name with its
+            settings. Nothing is kept when omitted.
+        minutes: start no cell after so many minutes; a later call with the same ``folder`` goes on.
+            0 only reads what is kept. No limit when omitted.
+        progress: show a progress bar.
 
     Returns:
-        A :class:`PowerStudy`; the same for any number of workers, interrupted or not.
+        A :class:`PowerStudy` of the cells that were worked: the same for any number of workers.
 
     Raises:
         TypeError: if something in ``method`` is no test.
-        ValueError: if another argument is not as described, or if a test whose cells are to be kept
-            has settings that cannot be read.
+        ValueError: if another argument is not as described, or cells of a test are to be kept whose
+            settings cannot be read.
 
     >>> study = power("sbc", "covariance", [0.0, 3.0], repetitions=20)
     >>> study.rate("sbc", 3.0).rate

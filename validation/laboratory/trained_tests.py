@@ -36,7 +36,7 @@ Kind = Literal["uniform", "multiple", "c2st", "c2st_normal"]
 
 @dataclass(frozen=True)
 class TrainedColt:
-    """CoLT's networks trained on N pairs, then batches of N pairs each, K draws for every pair.
+    """CoLT trained once on N pairs, then used on many batches of N pairs.
 
     Source: Chen, Bansal & Scott (2025), Section 4, "Baselines and settings", and Table 2.
     """
@@ -55,7 +55,7 @@ class TrainedColt:
         )
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
-        """One p-value a batch."""
+        """One p-value for each batch."""
 
         def draws(key: int, r: int) -> tuple[Tensor, Tensor]:
             return task.joint(num_pairs, part_seed(seed, key, r))
@@ -83,7 +83,7 @@ class TrainedColt:
 
 @dataclass(frozen=True)
 class ScoreTest:
-    """What is done with a score on a batch: N points of q against points of p.
+    """A test that uses a score on a batch: N points of q against points of p.
 
     Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.1 and
     B.4.
@@ -106,7 +106,7 @@ class ScoreTest:
         )
 
     def p_value(self, score: Score, task: Task, num_pairs: int, data_seed: int, seed: int) -> float:
-        """Of one batch, drawn at ``data_seed``."""
+        """The p-value of one batch, drawn at ``data_seed``."""
         if self.kind == "uniform":
             theta, x = task.joint(num_pairs, data_seed)
             return conformal_c2st(
@@ -128,14 +128,14 @@ class ScoreTest:
 
 @dataclass(frozen=True)
 class FixedScore:
-    """A score that needs no training, on batch after batch."""
+    """A score that needs no training, used on many batches."""
 
     test: ScoreTest
     score: Score
     """(theta (n, d), x (n, p)) -> (n,), larger where p is denser; above 0 for C2ST to call p."""
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
-        """One p-value a batch."""
+        """One p-value for each batch."""
         return [
             self.test.p_value(
                 self.score, task, num_pairs, part_seed(seed, 1, r), part_seed(seed, 2, r)
@@ -146,7 +146,7 @@ class FixedScore:
 
 @dataclass(frozen=True)
 class RatioScore:
-    """The best score there is, log p - log q, blurred by noise; for failures with densities.
+    """The best possible score, log p - log q, with noise added; for failures with densities.
 
     Source: "The surprising strength of weak classifiers for two-sample testing", Appendix C.
     """
@@ -159,7 +159,7 @@ class RatioScore:
         settle(self, noise=at_least(0.0))
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
-        """One p-value a batch."""
+        """One p-value for each batch."""
         generator = torch_generator(part_seed(seed, 5))
 
         def score(theta: Tensor, x: Tensor) -> Tensor:
@@ -171,7 +171,9 @@ class RatioScore:
 
 @dataclass(frozen=True)
 class TrainedScore:
-    """A classifier trained on N pairs, perhaps weakened, then used on batch after batch.
+    """A classifier trained once on N pairs, then used on many batches.
+
+    It may be weakened on purpose.
 
     Source: "The surprising strength of weak classifiers for two-sample testing", Section 3.1 and
     B.2. Differs from the paper: no skip connections, and training stops where it no longer helps
@@ -187,7 +189,7 @@ class TrainedScore:
         settle(self, weakness=number("in [0, 1]", lambda value: 0.0 <= value <= 1.0))
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
-        """One p-value a batch."""
+        """One p-value for each batch."""
         score = self._score(task, num_pairs, seed)
         return FixedScore(self.test, score).p_values(task, num_pairs, repetitions, seed)
 

@@ -29,14 +29,14 @@ class Trial(Protocol):
 
 @dataclass(frozen=True)
 class WholeTest:
-    """A function of :data:`validation.METHODS`, or a user's own, called anew each time."""
+    """A test that is trained and made anew on the pairs of every repetition, as a user does."""
 
     method: str | Callable[..., ValidationResult]
-    """Its name, or ``function(q, theta, x, *, seed, ...) -> ValidationResult``."""
+    """A name in :data:`validation.METHODS`, or a function (q, theta, x, *, seed, ...)."""
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    """Its settings."""
+    """Its other arguments."""
     fresh: bool = False
-    """Whether it is given ``fresh``, new draws from p: conformal C2ST, as published."""
+    """Whether it is also given new draws from p, as conformal C2ST is in its paper."""
 
     def __post_init__(self) -> None:
         if isinstance(self.method, str) and self.method not in METHODS:
@@ -46,7 +46,7 @@ class WholeTest:
             )
 
     def p_values(self, task: Task, num_pairs: int, repetitions: int, seed: int) -> list[float]:
-        """One p-value a repetition."""
+        """One p-value for each repetition."""
         test = METHODS[self.method] if isinstance(self.method, str) else self.method
         keywords = dict(self.keywords) | ({"fresh": task.joint} if self.fresh else {})
         found = []

@@ -54,11 +54,12 @@ def conformal_c2st(
     training: Training | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test conformal ranks of q's scores among p's.
+    """Conformal C2ST: does a score, such as a classifier's, rank draws of q among true pairs?
 
-    The pairs are split: one part trains the score, of the other every pair serves once, as a
-    calibration point from p or, with theta drawn from q, as a test point. Test and calibration
-    points have different x: at a shared x the test would be far too conservative.
+    One part of the pairs trains the score. Of the other part, each pair is used once: as it is, or
+    with a draw of q in place of theta. If q is the posterior, the ranks of the second kind among
+    the first are uniform, however weak the score. The two kinds have different x; at shared ones
+    the test would be far too conservative.
 
     Differs from the paper: where no fresh draws from p are given, the m calibration points of each
     test point are resampled from the held-out set. The U_j are then dependent, and comparing their
@@ -88,7 +89,8 @@ def conformal_c2st(
     Source: "The surprising strength of weak classifiers for two-sample testing", eqs. 1 and 3 and
     Appendix A.4; Hu & Lei (2024).
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     choice("uniform", "multiple")(variant, "variant")
     if variant == "multiple" and fresh is not None:

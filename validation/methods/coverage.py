@@ -40,15 +40,16 @@ def tarp(
     references: Tensor | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test the coverage of balls around random reference points.
+    """TARP: do balls around random points hold the true theta as often as q says?
 
-    A parameter's unit is its side of the box that holds the central 99% of all, true and drawn.
+    Each ball is as large as to have the true theta on its edge; q's share inside is then uniform if
+    q is the posterior. Parameters are measured in units of the range that holds 99% of them.
 
     Other Parameters:
-        num_samples: K, draws of q an observation.
-        references: one point an observation, (N, d); it may depend on x, never on theta. Omitted:
-            uniform over that box.
-        seed: of q's draws, of the references and of the ties.
+        num_samples: K, draws of q at each x.
+        references: centres of the balls, (N, d); they may depend on x, but not on theta. When
+            omitted, uniform over these ranges.
+        seed: of everything random.
 
     Returns:
         The Kolmogorov-Smirnov distance of the coverage values. ``details``: ``ranks`` (N,).
@@ -59,7 +60,8 @@ def tarp(
     Source: Lemos, Coogan, Hezaveh & Perreault-Levasseur (2023), "Sampling-based accuracy testing of
     posterior estimators for general inference", Algorithm 2.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     num_samples = as_count(num_samples, "num_samples", 1)
     pairs = given(q, theta, x)

@@ -25,15 +25,18 @@ from ..seeds import part_seed
 def hpd(
     q: Any, theta: Tensor, x: Tensor, *, num_samples: int = 1_000, seed: int = 0
 ) -> ValidationResult:
-    """Test the HPD ranks of the true parameters for uniformity.
+    """HPD: do q's highest-density regions hold the true theta as often as they should?
+
+    It ranks the density of the true theta among those of q's draws at the same x; if q is the
+    posterior, the ranks are uniform.
 
     Other Parameters:
-        num_samples: K, draws of q an observation; at least 4 where q has no density.
-        seed: of q's draws and of the ranks' ties.
+        num_samples: K, draws of q at each x; at least 4 where q has no density of its own.
+        seed: of everything random.
 
     Returns:
-        The Kolmogorov-Smirnov distance of the ranks. ``details``: ``ranks`` (N,) and
-        ``density``, which of the two was used.
+        The Kolmogorov-Smirnov distance of the ranks. ``details``: ``ranks`` (N,) and ``density``,
+        which density was used: q's own, or one estimated from its draws.
 
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite, or a
@@ -42,7 +45,8 @@ def hpd(
     Source: Hyndman (1996), "Computing and graphing highest density regions"; expected coverage of
     Deistler, Goncalves & Macke (2022).
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     ranks, density = hpd_ranks(given(q, theta, x), num_samples, seed)
     distance, p_value = ks_uniform(ranks)

@@ -42,13 +42,13 @@ def discriminative_calibration(
     training: Training | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test whether a classifier tells the truth from q's draws at the same x.
+    """Discriminative calibration: can a classifier tell the true theta from q's draws at its x?
 
     Other Parameters:
-        num_samples: K, draws of q an observation.
-        null: ``"rows"`` picks one of the K + 1 columns of each row as the truth, which is exact;
-            ``"labels"`` permutes labels over all rows, as if a row's candidates did not share
-            their x, and is NOT exact (see the benchmark of level): for comparison only.
+        num_samples: K, draws of q at each x.
+        null: how the p-value is found. ``"rows"`` takes, at each x, any of the K + 1 candidates
+            for the true one, which is exact. ``"labels"`` permutes labels over all x, which is not
+            exact: for comparison only.
         classifier: a scikit-learn classifier in place of our network.
         train_fraction: share of the pairs that trains the classifier, in (0, 1).
         num_permutations: null statistics.
@@ -63,7 +63,8 @@ def discriminative_calibration(
 
     Source: Yao & Domke (2023), "Discriminative calibration", Algorithm 1 and Section 3.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     choice("rows", "labels")(null, "null")
     check_counts(num_permutations=num_permutations)

@@ -96,24 +96,24 @@ def colt(
     training: ColtTraining | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Train a localization network on one part of the pairs, test its ball ranks on the other.
+    """CoLT: does some ball of theta hold more of q than of the true posterior?
 
-    Of pairs whose draws do not fit into memory, it takes so many at random that they do.
+    A network, trained on one part of the pairs, chooses for each x the ball where the two differ
+    most; the test is made on the other part. Where the draws of all pairs do not fit into memory,
+    it takes as many pairs, at random, as do.
 
     Other Parameters:
-        embedding: ``"full"`` trains phi too, for curved posteriors; ``"identity"`` has phi = id;
-            ``"residual"``, which is not in the paper, trains a network that is added to theta and
-            starts at nothing, for many parameters: a hundred pairs do not teach a network of its
-            own a metric of a hundred parameters.
-        num_samples: K, ranked draws of q an observation (those for q's frame come on top).
+        embedding: in what space the balls lie. ``"full"``: a learned one, for curved posteriors;
+            ``"identity"``: that of theta itself; ``"residual"`` (not in the paper): theta plus what
+            a network learns to add, for posteriors of very many parameters.
+        num_samples: K, draws of q at each x that are compared; some more set the scale.
         train_fraction: share of the pairs that trains the networks, in (0, 1).
-        training: networks and schedule.
-        seed: of draws, split, training and ties.
+        training: of the networks.
+        seed: of everything random.
 
     Returns:
-        The distance t in [0, 1]. ``details``: ``ranks`` (n_test,), and ``localize``, a
-        :class:`Localizer`: called with an x (p,), it gives the point and radius where q and p
-        differ most.
+        The Kolmogorov-Smirnov distance of the ranks, in [0, 1]. ``details``: ``ranks`` (n_test,),
+        and ``localize``, a function of x (p,) that gives the ball where the two differ most.
 
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
@@ -121,7 +121,8 @@ def colt(
     Source: Chen, Bansal & Scott (2025), "CoLT: the conditional localization test for assessing the
     accuracy of neural posterior estimates", Algorithms 1 and 2.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     embedding = choice(*get_args(Embedding))(embedding, "embedding")
     training = training or ColtTraining()
@@ -156,7 +157,7 @@ def colt_identity(
     q: Any, theta: Tensor, x: Tensor, *, num_samples: int = 500, train_fraction: float = 0.5,
     training: ColtTraining | None = None, seed: int = 0,
 ) -> ValidationResult:  # fmt: skip
-    """:func:`colt` with ``embedding="identity"``, whose other arguments and errors these are."""
+    """:func:`colt` with ``embedding="identity"``; its other arguments and errors are the same."""
     return colt(
         q, theta, x, embedding="identity", num_samples=num_samples,
         train_fraction=train_fraction, training=training, seed=seed,
@@ -164,11 +165,15 @@ def colt_identity(
 
 
 def localize(result: ValidationResult, x: Tensor) -> Localization:
-    """Where q and p differ most at one observation x, by the networks of a result of :func:`colt`.
+    """The region of theta where q and the true posterior differ most at x (p,), as CoLT learned.
+
+    Args:
+        result: of :func:`colt` or :func:`colt_identity`.
+        x: one observation.
 
     Raises:
-        ValueError: if the result is of another test, or x has another shape, is not
-            finite, or lies far outside all x.
+        ValueError: if the result is of another test, or x has another shape, is not finite, or
+            lies far outside of all x of the pairs.
     """
     localizer = result.details.get("localize")
     if localizer is None:

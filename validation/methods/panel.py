@@ -53,30 +53,34 @@ def panel(
     num_swaps: int = NUM_SWAPS,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test q by a panel of tests with one exact p-value.
+    """Several tests of q with one exact p-value over all of them, and in words what is wrong.
+
+    If q is the posterior, the true theta could change places with any of q's draws at the same x.
+    The tests are repeated after such swaps, and the p-value says how unusual the true theta are
+    among them.
 
     Other Parameters:
-        x_o: one observation to test at, in the shape that x has them, by the quarter of the pairs
-            (100 at least) that is nearest in x and in q's posterior; all x when omitted.
-        num_samples: K, draws of q an observation; 100 when omitted, and fewer, to 25, where the
-            pairs are very many or theta is wide.
-        num_swaps: B; the least p-value is 1 / (B + 1).
+        x_o: one observation, in the shape that x has them: the tests then look at the quarter of
+            the pairs (100 at least) that is nearest to it, in x and in q's posterior.
+        num_samples: K, draws of q at each x. When omitted: 100; fewer, down to 25, where there are
+            very many pairs or parameters.
+        num_swaps: B, repetitions; the smallest possible p-value is 1 / (B + 1).
         seed: of everything random.
 
     Returns:
-        The combined statistic. ``details``: ``p_values`` of each test of the panel alone, by name;
-        ``findings``, what is wrong with q, each at level .05 over all that was looked at, as
-        :class:`~validation.swaps.findings.Finding`; at an x_o ``deviations``, how far each
-        parameter may be off there, in their place; ``ranks`` of each true parameter among q's
-        draws (N, d); ``num_pairs`` that were judged: of very many or wide ones those, at random,
-        that fit into memory.
+        The combined statistic. ``details``: ``p_values``, of each test alone, by name;
+        ``findings``, what is wrong with q, at level .05 over everything looked at
+        (:class:`~validation.swaps.findings.Finding`), or, at an x_o, ``deviations``, how far each
+        parameter may be off there; ``ranks`` of each true parameter among q's draws (N, d);
+        ``num_pairs`` used, which are fewer than given, at random, where memory is too small.
 
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
 
     Source: ours; the combination is Liu & Xie's (2020), the common null Westfall & Young's (1993).
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     check_counts(num_swaps=num_swaps)
     pairs = _that_fit(given(q, theta, x, LEAST_PAIRS), part_seed(seed, 1))

@@ -24,17 +24,18 @@ from ..seeds import part_seed
 def sbc(
     q: Any, theta: Tensor, x: Tensor, *, num_samples: int = 1_000, seed: int = 0
 ) -> ValidationResult:
-    """Test the marginal ranks of the true parameters for uniformity.
+    """SBC: is the rank of each true parameter among q's draws at its x uniform?
 
     Differs from Talts et al. (2018): ranks are randomised, ``(r + xi (ties + 1)) / (K + 1)``, so
     that the Kolmogorov-Smirnov test is exact for any K and for discrete parameters too.
 
     Other Parameters:
-        num_samples: K, draws of q an observation; 1 is enough for a valid p-value.
-        seed: of q's draws and of the ranks' ties.
+        num_samples: K, draws of q at each x; even 1 gives a valid p-value.
+        seed: of everything random.
 
     Returns:
-        The largest distance over the parameters, and the Bonferroni p-value. ``details``: ``ranks``
+        The largest Kolmogorov-Smirnov distance over the parameters, and the p-value adjusted for
+        their number (Bonferroni). ``details``: ``ranks``
         (N, d), ``counts`` of draws below the truth (N, d), ``p_values`` and ``statistics`` (d,).
 
     Raises:
@@ -43,7 +44,8 @@ def sbc(
     Source: Talts, Betancourt, Simpson, Vehtari & Gelman (2018), "Validating Bayesian inference
     algorithms with simulation-based calibration", Algorithm 1.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     num_samples = as_count(num_samples, "num_samples", 1)
     ranks, counts = [], []

@@ -64,21 +64,24 @@ def score_rank(
     training: Training | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test the rank of the truth's score among the scores of q's draws at the same x.
+    """Score rank: does a classifier's score set the true theta apart from q's draws at the same x?
 
-    Of pairs whose draws do not fit into memory, it takes so many at random that they do.
+    It ranks the score of the true theta among those of q's draws; if q is the posterior, the ranks
+    are uniform. Where the draws of all pairs do not fit into memory, it takes as many pairs, at
+    random, as do.
 
     Other Parameters:
-        x_o: observations to test near, (p,) or (m, p), corrected over the m; all x when omitted.
+        x_o: observations to test near, (p,) or (m, p), with p-values adjusted for their number; all
+            x when omitted.
         score: None for our classifier; a scikit-learn classifier; or a function
             (theta (n, d), x (n, p)) -> (n,) made from other data.
-        num_samples: K, ranked draws of q an observation.
-        num_train_draws: draws of q a training pair; the truth is repeated to keep the balance.
-        num_neighbours: the weights near x_o have the bandwidth of so many held-out observations.
+        num_samples: K, draws of q at each x.
+        num_train_draws: draws of q for each training pair; the true theta is repeated as often.
+        num_neighbours: how many observations count as near x_o; it sets the width of the weights.
         train_fraction: share of the pairs that trains the score, in (0, 1).
         num_nulls: simulated null statistics.
-        whiten: whether a classifier sees theta in the frame of the candidates, which has d + 1
-            columns; as it is otherwise. A score that is given as a function sees it as it is.
+        whiten: let the classifier see theta relative to mean and covariance of the candidates at
+            its x (d + 1 columns), not as it is. A score given as a function sees theta as it is.
         training: of our classifier.
         seed: of everything random.
 
@@ -89,7 +92,8 @@ def score_rank(
     Raises:
         ValueError: if an argument is not as described, or pairs, draws or scores are not finite.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     check_counts(
         num_samples=num_samples,

@@ -56,17 +56,19 @@ def c2st(
     training: Training | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Classifier two-sample test of the joint distributions, or, with a reference, at one x_o.
+    """C2ST: can a classifier tell pairs with theta from q from pairs with the true theta?
+
+    With ``x_o`` and ``reference`` it tells, at one observation, draws of q from exact ones.
 
     Other Parameters:
         statistic: ``"accuracy"`` or ``"mse"``.
-        x_o: one observation, for the oracle form: q(.|x_o) against ``reference``.
+        x_o: one observation, with ``reference``; the pairs' theta are then not used.
         reference: draws from the true posterior at x_o, (n, d).
         classifier: a scikit-learn classifier in place of our network (accuracy only).
-        num_nulls: retrained networks (MSE only).
+        num_nulls: networks trained on shuffled labels, for the p-value (MSE only).
         train_fraction: share of the pairs that trains the classifier, in (0, 1).
         training: of our network.
-        seed: of draws, split and training.
+        seed: of everything random.
 
     Returns:
         Accuracy in [0, 1] (1/2 is chance) or the MSE statistic in [0, 1/4]. ``details``:
@@ -79,7 +81,8 @@ def c2st(
     Source: Lopez-Paz & Oquab (2017), "Revisiting classifier two-sample tests"; MSE: Linhart,
     Gramfort & Rodrigues (2023), eq. 7.
 
-    For q, theta and x see :mod:`validation`; theta is not used at an x_o.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     choice("accuracy", "mse")(statistic, "statistic")
     if (x_o is None) != (reference is None):

@@ -237,8 +237,10 @@ def checked_observations(x_o: Any, event: tuple[int, ...]) -> Tensor:
     if one.shape[1:] != event or not len(one) or bad:
         what = f"{math.prod(event)} finite values an observation"
         what += f", in the shape {event} that x has" if len(event) > 1 else ""
+        holds = f", and {bad} of its values are NaN or infinite" if bad else ""
         raise ValueError(
-            f"`x_o` must hold {what}; got shape {tuple(values.shape)}, {bad} not finite."
+            f"`x_o` must hold {what}; got shape {tuple(values.shape)}{holds}. Pass it as a row of "
+            "x is, such as x[0]."
         )
     return one.reshape(len(one), math.prod(event))
 
@@ -255,7 +257,7 @@ def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
     if samples.shape[-1] != theta_dim:
         raise ValueError(
             f"`q` must draw parameters of dimension {theta_dim}, as `theta` has; its draws have "
-            f"{samples.shape[-1]}."
+            f"{samples.shape[-1]}. The order of the arguments is (q, theta, x)."
         )
     bad = torch.stack([(~torch.isfinite(draw)).any(dim=-1) for draw in samples])
     if bad.any():

@@ -32,12 +32,11 @@ _OTHER_SHAPE = ("shapes cannot be multiplied", "input to conv", "expected input"
 
 @runtime_checkable
 class Posterior(Protocol):
-    """A posterior estimate under test.
+    """What every test asks of a posterior: draws of theta at many x.
 
-    ``sample`` must be a function of its arguments alone: same seed, same draws. A posterior may
-    also offer ``log_prob(theta (K, n, d), x (n, ...)) -> (K, n)``, up to a constant for each
-    x, and ``to_base(theta (n, d), x (n, ...)) -> z (n, d)``, the inverse of a flow whose base
-    is N(0, I).
+    The same arguments, seed included, must give the same draws. A posterior may also offer
+    ``log_prob(theta (K, n, d), x (n, ...)) -> (K, n)``, up to a constant at each x, and, if it is a
+    flow from N(0, I), its inverse ``to_base(theta (n, d), x (n, ...)) -> z (n, d)``.
     """
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
@@ -132,7 +131,7 @@ class BatchedPosterior(Posterior):
                 raise
             raise ValueError(
                 f"`q` ({self.name}) failed at x of shape {tuple(x.shape)}, which its network does "
-                f"not take ({line}). Was it built for other x?"
+                f"not take ({line}). Was it built for other x, or are theta and x swapped?"
             ) from error
 
     @staticmethod

@@ -32,7 +32,7 @@ def as_posterior(
     batch_size: int = 1_000,
     progress: bool = False,
 ) -> Posterior:
-    """Bring a posterior of any kind into the one form the tests know.
+    """Wrap a posterior of any library so that the tests can draw from it.
 
     ============================================ ==================================================
     ``obj``                                      how it is sampled
@@ -69,22 +69,20 @@ def as_posterior(
     :class:`~validation.PerObservation`          one fit an observation
     ============================================ ==================================================
 
-    An observation reaches the library in its own shape: x is (n, p), or images (n, 1, 8, 8), or
-    trials (n, 10, 2). Draws are made without a graph of gradients unless they need one.
+    x reaches the library in its own shape: (n, p), images (n, 1, 8, 8), or trials (n, 10, 2).
 
     Args:
         obj: the posterior.
-        layout: how pre-drawn samples lie, or what a sampler of two arguments returns:
-            ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). A sampler's
-            default is samples first; pre-drawn samples have none, for a guess would be silent.
-        weights: of pre-drawn samples, in the same layout without the last axis.
+        layout: order of the axes of pre-drawn samples, or of what a callable of two arguments
+            returns: ``"samples_first"`` (L, n, d) or ``"observations_first"`` (n, L, d). Callables
+            are taken as samples first when omitted; for pre-drawn samples you must say.
+        weights: weights of pre-drawn samples, in the same layout without the last axis.
         var_names: parameters of ArviZ data, in the order of theta; all when omitted.
         batch_size: most observations in one call of the library.
-        progress: whether to show a bar while sampling, over the observations of what takes one at
-            a time and over the batches of all else.
+        progress: show a progress bar while sampling.
 
     Raises:
-        TypeError: if ``obj`` is none of these, with what to pass.
+        TypeError: if ``obj`` is none of these. The message says what to pass.
         ValueError: if ``layout`` is missing or does not fit.
 
     >>> import torch

@@ -202,19 +202,18 @@ def check_weights(weights: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class PerObservation(Posterior):
-    """The honest, slow posterior of a method that answers for one observation at a time.
+    """A method that is fitted to one observation at a time, as a posterior that can be tested.
 
-    Every row of x costs one run of ``fit``: 100 rows of a fit of a minute take 100 minutes. That is
-    what it costs to test such a method; a fit for one x_o says nothing about another.
+    It fits anew at every x of the pairs. With a fit of one minute, 100 pairs take 100 minutes;
+    there is no cheaper way, for a fit at one x_o says nothing about another.
 
     Args:
-        fit: ``fit(x_o)``, or ``fit(x_o, seed=...)``, with x_o (p,) or in the shape of one
-            observation, returns what was fitted: an object with
-            ``sample((num_samples,))``, draws (L, d), a pair of draws (L, d) and weights (L,), or
-            ArviZ data (``idata.posterior[["a", "b"]]`` to choose parameters). Draws of its own
-            making need noise of their own at each x: the same noise everywhere moves all ranks
-            together, and exact posteriors are rejected for it.
-        progress: whether to show a bar over the observations.
+        fit: ``fit(x_o)`` or ``fit(x_o, seed=...)``, where x_o is one observation, (p,) or in its
+            own shape. It returns an object with ``sample((num_samples,))``; draws (L, d); a pair
+            of draws (L, d) and weights (L,); or ArviZ data (``idata.posterior[["a", "b"]]`` chooses
+            parameters). Its random numbers must differ from x to x: with the same ones everywhere,
+            all ranks move together and an exact posterior is rejected.
+        progress: show a progress bar over the observations.
     """
 
     fit: Callable[..., Any]

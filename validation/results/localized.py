@@ -16,20 +16,24 @@ _TITLE = "where q and p differ most at this x, by CoLT: a ball"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Localization:
-    """Where q and p differ most at one x: a ball around ``point``, in CoLT's metric."""
+    """The region of theta where q and the posterior p differ most at one x, as CoLT finds it.
+
+    It is a ball around ``point``, in the metric that CoLT learned.
+    """
 
     point: Tensor
-    """theta_l(x), (d,)."""
+    """Centre of the ball, (d,)."""
     radius: float
-    """Of the ball, in the metric of ``distances``."""
+    """Radius of the ball, in the learned metric."""
     q_mass: float
-    """Mass of the ball under q."""
+    """Probability of the ball under q."""
     p_mass: float
-    """Mass of such balls under p, averaged over x: the statistic is their largest difference."""
+    """Probability of such balls under p, averaged over x. The test's statistic is the largest
+    difference of the two."""
     samples: Tensor
-    """Draws from q(. | x), (K, d), for the picture."""
+    """Draws from q at this x, (K, d)."""
     distances: Tensor
-    """Their distances to the point, (K,); inside the ball where below ``radius``."""
+    """Distances of the draws to the centre, (K,); draws below ``radius`` are inside."""
 
     def __repr__(self) -> str:
         return (
@@ -55,5 +59,5 @@ class Localization:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that JSON can hold; tensors above 1,000 values are left out."""
+        """The ball as plain values, for JSON; tensors above 1,000 values are left out."""
         return plain({part.name: getattr(self, part.name) for part in fields(self)})

@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from simulators.base import numbered_names
+from simulators.lazy import check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ _EXPECTED = "0.3"
 
 def plot_result(result: Tested, ax: Axes | None = None) -> Axes:
     """Draw the picture that belongs to the result's method, with its p-value as the title."""
-    ax = _new_axes() if ax is None else ax
+    ax = new_figure("plot").add_subplot() if ax is None else ax
     picture = _PICTURES.get(result.method)
     if picture is not None:
         picture(result, ax)
@@ -46,9 +47,7 @@ def plot_result(result: Tested, ax: Axes | None = None) -> Axes:
 
 def save_plot(result: Tested, path: Path) -> Path:
     """Write the method's picture to ``path`` without touching the user's open figures."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 4), layout="constrained")
+    figure = new_figure("save_plots")
     plot_result(result, figure.add_subplot())
     figure.savefig(path, dpi=150)
     return path
@@ -86,7 +85,7 @@ def plot_rank_ecdf(ranks: Tensor, ax: Axes | None = None, alpha: float = 0.05) -
     """
     from scipy.stats import kstwo
 
-    ax = _new_axes() if ax is None else ax
+    ax = new_figure("plot").add_subplot() if ax is None else ax
     columns = ranks if ranks.ndim == 2 else ranks[:, None]
     n, d = columns.shape
     width = float(kstwo.ppf(1 - alpha / d, n))
@@ -108,7 +107,7 @@ def plot_pp(result: Tested, ax: Axes | None = None) -> Axes:
 
     Source: Linhart, Gramfort & Rodrigues (2023), Algorithm 5 and Figure 4.
     """
-    ax = _new_axes() if ax is None else ax
+    ax = new_figure("plot").add_subplot() if ax is None else ax
     curves = {key: value.numpy() for key, value in result.details["pp"].items()}
     ax.fill_between(
         curves["levels"], curves["low"], curves["high"], color=_BAND, label="95% under the null"
@@ -127,7 +126,7 @@ def plot_null(result: Tested, ax: Axes | None = None) -> Axes:
     """Histogram of the null statistics with the observed one."""
     if result.null_statistics is None:
         raise ValueError(f"`result` of {result.method!r} has no null statistics to draw.")
-    ax = _new_axes() if ax is None else ax
+    ax = new_figure("plot").add_subplot() if ax is None else ax
     ax.hist(result.null_statistics.numpy(), bins=30, color=_BAND, label="null")
     ax.axvline(result.statistic, color=_OBSERVED, label="observed")
     ax.set(xlabel="statistic", ylabel="count")
@@ -161,7 +160,7 @@ def plot_localization(
         ax: axes to draw on.
         dims: the two parameters shown; with one parameter a histogram is drawn.
     """
-    ax = _new_axes() if ax is None else ax
+    ax = new_figure("plot").add_subplot() if ax is None else ax
     samples = found.samples.numpy()
     inside = (found.distances <= found.radius).numpy()
     label = f"in the ball: q {found.q_mass:.2f}, p {found.p_mass:.2f}"
@@ -196,10 +195,8 @@ def _plot_value(result: Tested, ax: Axes) -> None:
 def _pair_grid(
     theta: np.ndarray, colour: np.ndarray, names: tuple[str, ...], label: str, limit: float
 ) -> Figure:
-    from matplotlib.figure import Figure
-
     d = theta.shape[1]
-    figure = Figure(figsize=(2.2 * d + 1, 2.2 * d), layout="constrained")
+    figure = new_figure("plot", 2.2 * d + 1, 2.2 * d)
     grid = figure.subplots(d, d, squeeze=False)
     points: Any = None
     for i in range(d):
@@ -235,10 +232,21 @@ def _difference(ordered: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.
     return np.concatenate([[0.0], grid, [1.0]]), np.concatenate([[0.0], heights, [0.0]])
 
 
-def _new_axes() -> Axes:
+def new_figure(what: str, width: float = 5.0, height: float = 4.0) -> Figure:
+    """A figure in inches that no window shows.
+
+    Args:
+        what: needs it, for the error.
+        width: of the figure.
+        height: of the figure.
+
+    Raises:
+        ValueError: if matplotlib is not installed.
+    """
+    check_installed(what, "matplotlib")
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(5, 4), layout="constrained").add_subplot()
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 _PICTURES: dict[str, Callable[[Tested, Axes], Any]] = {

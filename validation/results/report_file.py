@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from simulators.arguments import as_path
+from simulators.lazy import check_installed
+
 FORMAT = "abi-validation"
 FORMAT_VERSION = 3  # 2: no p-value over all, no failures in words
 _NUMBER = int | float
@@ -25,6 +28,7 @@ def write_report(data: Mapping[str, Any], path: Path) -> None:
     if path.suffix == ".json":
         text = json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n"
     elif path.suffix in (".html", ".htm"):
+        check_installed(f"save {path.name}", "matplotlib", "jinja2")
         from ..page import render
         from ..page.validation_page import validation_page
 
@@ -36,7 +40,7 @@ def write_report(data: Mapping[str, Any], path: Path) -> None:
 
 
 def load_report(path: str | Path) -> dict[str, Any]:
-    """Read what :meth:`Report.save` wrote as .json, for ``abi report``.
+    """Read the data that :meth:`Report.save` or ``abi validate --out`` wrote as .json.
 
     Args:
         path: the file.
@@ -44,11 +48,15 @@ def load_report(path: str | Path) -> dict[str, Any]:
     Raises:
         ValueError: if the file is not a saved report, or is from a newer version.
     """
-    path = Path(path)
+    path = as_path(path, "path")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"`path`: {path} could not be read as JSON: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(
+            f"`path`: {path} could not be read as JSON: {why}. Name a file that report.save or "
+            "abi validate --out wrote."
+        ) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(
             f"`path`: {path} is not a saved validation; make one with report.save('{path.name}') "

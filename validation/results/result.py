@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ValidationResult:
-    """Outcome of one test of ``H0: q(theta | x) = p(theta | x)``.
+    """What one test says of the hypothesis that q(theta | x) is the posterior p(theta | x).
 
-    Under H0, ``P(p_value <= alpha) <= alpha`` for every alpha (up to the approximation named in
-    ``details["p_value_kind"]`` where there is one). ``print`` shows it in ten lines at most.
+    If it is, the p-value is at most alpha with probability alpha or less, for every alpha. Where
+    that holds only approximately, ``details["p_value_kind"]`` says how. ``print(result)`` shows it
+    in ten lines at most.
     """
 
     method: str
     """Name of the test, a key of :data:`validation.METHODS` or a variant of one."""
     statistic: float
-    """Test statistic; larger means further from the null, unless ``details`` says otherwise."""
+    """What the test measures; larger is worse, unless ``details`` says otherwise."""
     p_value: float
-    """In (0, 1]."""
+    """In (0, 1]; small ones speak against q."""
     seed: int
-    """The seed that reproduces the result bit for bit on the same machine."""
+    """The same seed gives the same result, on the same machine to the last bit."""
     null_statistics: Tensor | None = None
-    """Statistics under the null (m,), where the null was simulated or permuted."""
+    """What the statistic would be if q were right, (m,), where that was simulated."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What the method saw on the way: ranks, per-parameter p-values, split sizes, callables."""
+    """More of what the test found, such as ranks and p-values of single parameters."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
@@ -64,22 +65,22 @@ class ValidationResult:
         return type(self), (*values, dict(self.details))
 
     def reject(self, alpha: float = 0.05) -> bool:
-        """Whether H0 is rejected at level ``alpha``, in (0, 1).
+        """Whether q is rejected at level ``alpha``.
 
         Raises:
-            ValueError: if alpha lies outside.
+            ValueError: if alpha is not in (0, 1).
         """
         FRACTION(alpha, "alpha")
         return self.p_value <= alpha
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the method's own picture on ``ax`` (new axes when omitted); needs matplotlib."""
+        """Draw the test's picture on ``ax``, or on new axes; needs matplotlib."""
         from .plotting import plot_result
 
         return plot_result(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that JSON can hold; callables and tensors above 1,000 values are left out."""
+        """Plain values, for JSON; functions and tensors above 1,000 values are left out."""
         null = None if self.null_statistics is None else self.null_statistics.tolist()
         return plain(
             {

@@ -22,26 +22,26 @@ Divergence = Literal["wasserstein", "sinkhorn"]
 
 @dataclass(frozen=True)
 class ColtTraining:
-    """The networks of CoLT and how they are trained."""
+    """How the networks of CoLT are built and trained."""
 
     hidden: tuple[int, ...] = (256, 256)
-    """Width of each hidden layer, of theta_l and of phi alike: three layers, as in the paper."""
+    """Widths of the hidden layers of both networks, centre and embedding; the paper's."""
     learning_rate: float = 1e-5
-    """Of Adam. Small on purpose: it is what keeps the networks from fitting the anchors."""
+    """Of Adam; so small that the networks do not learn single pairs by heart."""
     epochs: int = 1_000
-    """Steps of Adam, each on ``anchors_per_epoch`` anchors."""
+    """Steps of Adam."""
     anchors_per_epoch: int = 100
-    """Anchors an epoch ranks: the paper's number; a random choice where there are more."""
+    """Pairs in a step, a random choice of all; the paper's number."""
     draws_per_epoch: int = 25
-    """Draws of q that an epoch ranks the anchors among, a random choice each time."""
+    """Draws of q at each x in a step, a random choice of all."""
     temperature: float = 0.1
-    """Of the straight-through sigmoid, in standard deviations of the distances at each x."""
+    """Width of the sigmoid that smooths the ranks, in standard deviations of the distances."""
     divergence: Divergence = "wasserstein"
-    """What is maximised; measured between the ranks and Uniform(0, 1)."""
+    """What is maximised: how far the ranks are from uniform, measured so."""
     whiten: bool = True
-    """Whether theta is whitened by the moments of q's core at each x."""
+    """Measure theta relative to the mean and covariance of q at each x."""
     device: str = "cpu"
-    """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
+    """Where the networks are, such as "cuda"; results come on the CPU."""
 
     def __post_init__(self) -> None:
         settle(

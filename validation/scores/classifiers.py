@@ -39,17 +39,17 @@ class Training:
     learning_rate: float = 1e-3
     """Of Adam."""
     batch_size: int = 200
-    """Rows a step."""
+    """Rows in a step."""
     max_epochs: int = 200
     """Most passes over the training rows."""
     patience: int = 20
-    """Epochs without a better validation score before a network stops."""
+    """Passes without a better score on held-out rows before training stops."""
     validation_fraction: float = 0.1
-    """Share of the rows kept to decide when to stop and which weights to keep."""
+    """Share of the rows held out for that score."""
     stop_on: Literal["loss", "accuracy"] = "loss"
-    """The validation score: minus the cross-entropy, or the accuracy (as scikit-learn does)."""
+    """The score: the cross-entropy, or the accuracy as in scikit-learn."""
     device: str = "cpu"
-    """Where the networks are trained and read, such as "cuda"; results are on the CPU."""
+    """Where the networks are, such as "cuda"; results come on the CPU."""
 
     def __post_init__(self) -> None:
         settle(

@@ -48,7 +48,7 @@ def rejection_abc(
     accept_fraction: float | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
-    """Keep the prior draws whose x lies nearest to x_o.
+    """Rejection ABC: keep the prior draws whose x lies nearest to x_o.
 
     Args:
         prior: as for :func:`abi.fit`; no density is needed.
@@ -57,8 +57,9 @@ def rejection_abc(
         num_simulations: simulator calls.
         seed: of the simulations.
         encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
-        accept_fraction: share of the draws that is kept, in (0, 1], at least 20 draws; when omitted
-            as many as forecast pairs like x_o best (:mod:`abi.baselines.approximate.nearest`).
+        accept_fraction: share of the draws to keep, in (0, 1], at least 20 draws. When omitted,
+            the share that predicts theta of pairs near x_o best
+            (:mod:`abi.baselines.approximate.nearest`).
         parameter_names: d names.
 
     Raises:
@@ -91,7 +92,9 @@ def abc_ss(
     accept_fraction: float | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
-    """Keep the prior draws whose estimated posterior mean lies nearest to that of x_o.
+    """ABC with learned summaries: keep the prior draws whose posterior mean is nearest to x_o's.
+
+    A network trained on half of the calls estimates the posterior mean from x.
 
     Args:
         prior: as for :func:`abi.fit`; no density is needed.
@@ -99,12 +102,12 @@ def abc_ss(
         x_o: the observation, (p,).
         num_simulations: simulator calls, half of which train the summaries.
         seed: of simulations and training.
-        encoder: a name, or a module of which a copy is trained along.
-        accept_fraction: share of the other half that is kept, as for :func:`rejection_abc`.
+        encoder: a name, or a module, a copy of which is trained.
+        accept_fraction: share of the other half to keep, as for :func:`rejection_abc`.
         parameter_names: d names.
 
     Raises:
-        ValueError: on arguments out of range.
+        ValueError: if an argument is out of range.
     """
     optional(SHARE)(accept_fraction, "accept_fraction")
     if as_count(num_simulations, "num_simulations", 1) < _LEAST_CALLS:
@@ -150,7 +153,7 @@ def smc_abc(
     epsilon_decay: float = 0.5,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
-    """Sequential Monte Carlo ABC as sbi offers it.
+    """Sequential Monte Carlo ABC, by sbi: populations of theta with ever smaller tolerances.
 
     Args:
         prior: as for :func:`abi.fit`, with ``log_prob``.
@@ -159,8 +162,8 @@ def smc_abc(
         num_simulations: simulator calls.
         seed: of everything.
         encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
-        num_particles: of a population; a hundredth of the calls when omitted.
-        epsilon_decay: the next tolerance is this quantile of the population's distances.
+        num_particles: theta in a population; a hundredth of the calls when omitted.
+        epsilon_decay: the next tolerance is this quantile of the population's distances, in (0, 1).
         parameter_names: d names.
 
     Raises:
@@ -190,22 +193,23 @@ def wabc(
 ) -> BaselinePosterior:
     """Sequential Monte Carlo ABC with the Wasserstein distance between data sets.
 
-    Differs from the paper: sbi's SMC-ABC in place of its r-hit kernel.
+    Differs from the paper: it uses sbi's SMC-ABC, not the paper's r-hit kernel.
 
     Args:
         prior: as for :func:`abi.fit`, with ``log_prob``.
-        simulator: theta (n, d) -> x (n, p); its ``item_dim`` or ``num_series`` says what is an
-            item.
+        simulator: theta (n, d) -> x (n, p); its attribute ``item_dim`` or ``num_series`` says
+            how x is made up.
         x_o: the observation, (p,).
         num_simulations: simulator calls.
         seed: of everything.
         order: p of the distance between data sets; 1 in the paper's examples, 2 where Lu & Wong
             (2025) compare with it.
-        view: ``"items"``, or ``"curve"`` or ``"delay"`` for series.
+        view: how a data set is compared: as ``"items"`` in any order, or a series as a ``"curve"``
+            over time or by its ``"delay"`` reconstruction.
         lag: of the delay reconstruction.
         curve_weight: of the time in curve matching.
-        num_particles: of a population; a hundredth of the calls when omitted.
-        epsilon_decay: the next tolerance is this quantile of the population's distances.
+        num_particles: theta in a population; a hundredth of the calls when omitted.
+        epsilon_decay: the next tolerance is this quantile of the population's distances, in (0, 1).
         parameter_names: d names.
 
     Raises:

@@ -40,6 +40,7 @@ def opened(
     asked: Mapping[str, Any],
     paper: bool,
     device: str | None,
+    timeout: float | None,
     resume: bool,
 ) -> tuple[RunFolder, Work]:
     """The folder of a run that begins or goes on, and what is to be done."""
@@ -51,10 +52,10 @@ def opened(
         check_plan(plan, asked, paper)
         check_observation(x_o, None if observed is None else _observation(model, observed))
         plan = replace(plan, config=placed(plan.config, device))
-        problem = pose(prior, model, x_o, names)
+        problem = pose(prior, model, x_o, names, timeout=timeout)
     else:
         plan = _plan(asked, placed(ABIConfig.paper() if paper else ABIConfig(), device))
-        problem = pose(prior, model, _observation(model, observed))
+        problem = pose(prior, model, _observation(model, observed), timeout=timeout)
         origin = _origin(prior, model, named)
         folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
     return folder, Work(problem, plan, None, folder.simulations, given)
@@ -96,7 +97,9 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     try:
         observation: Tensor = model.observation
     except (AttributeError, NotImplementedError):
-        raise ValueError("`--observed` is needed: the simulator has no default.") from None
+        raise ValueError(
+            "`--observed` is needed, for the simulator has no default: --observed x_o.csv."
+        ) from None
     return observation
 
 

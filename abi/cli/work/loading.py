@@ -27,7 +27,9 @@ def load_prior(model: Any, spec: str | None) -> Any:
     if spec is not None:
         return load_instance(spec, "--prior")
     if not hasattr(model, "prior"):
-        raise ValueError("`--prior` is needed: the simulator brings none of its own.")
+        raise ValueError(
+            "`--prior` is needed, for the simulator brings none of its own: --prior mymodule:prior."
+        )
     return model.prior
 
 
@@ -45,13 +47,15 @@ def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
         ValueError: if the file does not exist, is of another kind, or does not hold numbers.
     """
     if not path.is_file():
-        raise ValueError(f"`{option}`: no file {path}.")
+        raise ValueError(
+            f"`{option}`: no file {path}. Numbers are read from a file: .npy, .npz or .csv."
+        )
     try:
         values = _read(path, key)
         if values.dtype.kind not in "iufb":
             raise ValueError(f"its values are of type {values.dtype}")
     except (ValueError, KeyError, OSError, EOFError, BadZipFile, TypeError) as error:
-        raise ValueError(f"`{option}`: {path} could not be read as numbers: {error}") from error
+        raise ValueError(f"`{option}`: {path} could not be read as numbers: {error}.") from error
     return torch.from_numpy(np.ascontiguousarray(values)).float()
 
 
@@ -84,9 +88,12 @@ def _header_lines(path: Path) -> int:
         if not wrong:
             return skipped
         if names or len(wrong) < len(fields):  # a row that would be lost as if it were names
-            raise ValueError(f"line {skipped + 1} holds {wrong[0]!r}, which is no number")
+            raise ValueError(
+                f"line {skipped + 1} holds {wrong[0]!r}, which is no number. Write numbers with "
+                "commas between them, and a decimal point"
+            )
         names = True
-    raise ValueError("no line of numbers")
+    raise ValueError("no line of numbers. Write numbers with commas between them")
 
 
 def _is_number(field: str) -> bool:

@@ -110,7 +110,10 @@ def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, 
     if theta is not None and x is not None:
         return load_array(theta, "--theta"), load_array(x, "--x")
     if theta is not None or x is not None or data is None:
-        raise ValueError("`--data` with theta and x, or `--theta` and `--x`, must be given.")
+        raise ValueError(
+            "`--data` with theta and x, or `--theta` and `--x`, must be given: --data store, of "
+            "abi simulate."
+        )
     if data.is_dir():  # a store of abi simulate
         kept = load_store(data)
         return kept.theta, kept.x

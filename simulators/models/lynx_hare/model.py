@@ -92,7 +92,7 @@ class LynxHarePrior:
 
 @dataclass(frozen=True)
 class LynxHare:
-    """The counts of 21 years as data of a Lotka-Volterra system with log-normal noise.
+    """Lynx and hare pelts of 21 years, as a Lotka-Volterra system with log-normal noise.
 
     The default observation is the published counts.
 

@@ -72,10 +72,10 @@ class _TruncatedPrior:
 
 @dataclass(frozen=True)
 class MG1:
-    """Interdeparture times of the first ``num_customers`` customers of an M/G/1 queue.
+    """A queue (M/G/1): the times between departures of its first ``num_customers`` customers.
 
     x (n, num_customers) holds Y_1, Y_2, ... in order. The default observation is the Intermediate
-    data set of Shestopaloff & Neal (2014), fifty times made with (4, 3, 0.15).
+    data set of Shestopaloff & Neal (2014), simulated with theta = (4, 3, 0.15).
 
     Args:
         num_customers: length of the series.

@@ -46,7 +46,7 @@ _theta_of = log_normal_theta(_CENTRE, _SD)
 
 @dataclass(frozen=True)
 class LotkaVolterraODE:
-    """Prey and predators at ten times, a tenth off, around the solution of their equation.
+    """Prey and predators at ten times: their differential equation, observed with 10% noise.
 
     x (n, 20) holds the ten prey, then the ten predators. The default observation is one draw at
     ``true_theta``, the prior's median.

@@ -48,7 +48,7 @@ _GRID = (48, 48)
 
 @dataclass(frozen=True)
 class SIR:
-    """Infected among a thousand people tested on each of ten days, 17 days apart.
+    """An epidemic: infected people among a thousand tested, on ten days 17 days apart.
 
     The default observation is one draw at ``true_theta``, the prior's median.
     """

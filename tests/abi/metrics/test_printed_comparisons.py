@@ -1,4 +1,4 @@
-"""A comparison at the prompt: each metric once, with its floor."""
+"""A comparison at the prompt: each metric once, with that of two exact samples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_of_coordinates_the_one_furthest_off_is_shown() -> None:
 def test_a_notebook_shows_every_number_that_print_shows(comparison: Comparison) -> None:
     html = comparison._repr_html_()
     assert html.startswith("<table")
-    assert all(f">{word}</" in html for word in ("metric", "floor", "w1"))
+    assert all(f">{word}</" in html for word in ("metric", "exact vs exact", "w1"))
     assert f">{comparison['w1'].value:.3g}</td>" in html
 
 

@@ -50,7 +50,7 @@ def tables(blocks: Sequence[Any]) -> list[Table]:
         (PASSES, "not-rejected", "Passes: p = 0.4 over 3 tests"),
         (FAILS, "rejected", "Fails: theta_2 lies too high by 0.7 to 1.1 sds"),
         (CANNOT_TELL, "untested", "Cannot tell: with 300 check pairs"),
-        (Check(7), "untested", "Cannot tell: 7 check pairs can be judged"),
+        (Check(7), "untested", "Cannot tell: only 7 check pairs can be used"),
     ],
 )
 def test_the_tone_is_that_of_the_fits_own_verdict(check: Check, tone: str, start: str) -> None:

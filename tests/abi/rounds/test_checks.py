@@ -148,7 +148,7 @@ def test_a_check_that_fails_whole_leaves_the_answer_and_the_pairs_before(
     bare = quick_fit(num_rounds=1, check_fraction=0.0)
     none = bare.check(30, simulator=problems.all_nan, prior=problems.BOX)
     assert none.verdict.outcome == "cannot tell"
-    assert "0 check pairs can be judged" in none.verdict.headline
+    assert "only 0 check pairs can be used" in none.verdict.headline
     none.save(tmp_path / "none.safetensors")
     assert abi.load(tmp_path / "none.safetensors").verdict == none.verdict
     assert len(none.check(40).pairs.theta) == 40  # type: ignore[union-attr]

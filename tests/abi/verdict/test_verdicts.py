@@ -89,7 +89,7 @@ def test_fewer_than_twenty_pairs_judge_nothing() -> None:
     assert (some.p_values, some.deviations, some.controls) == ({}, (), {})
     verdict = told(some)
     assert verdict.outcome == "cannot tell"
-    assert "19 check pairs can be judged, fewer than 20" in verdict.headline
+    assert "only 19 check pairs can be used, and 20 are needed" in verdict.headline
     assert judge(gaussian(20, 0), NAMES, None, 0).p_value is not None
 
 
@@ -112,6 +112,7 @@ def test_no_pairs_at_all_judge_nothing() -> None:
         (check(0.5, deviation(ratio=(0.5, 1.1))), 0.4, "cannot tell"),
         (check(0.5, deviation(), deviation("nu", ratio=(0.9, 1.9))), 0.4, "cannot tell"),
         (check(None), 0.4, "cannot tell"),
+        (check(None), 0.002, "cannot tell"),
     ],
 )
 def test_the_outcome_follows_from_the_check(
@@ -145,7 +146,7 @@ def test_the_headline_names_the_parameter_that_is_furthest_off() -> None:
 
 
 def test_a_failure_that_no_parameter_shows_names_the_test_that_saw_it() -> None:
-    assert told(check(0.01)).headline.startswith("fails: SBC tells the answer from the truth")
+    assert told(check(0.01)).headline.startswith("fails: rejected, above all by SBC (p =")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_a_verdict_that_cannot_tell_says_what_would_go_unseen_and_what_more_woul
     headline = told(check(0.5, deviation(bias=(-0.8, 0.8)), num_pairs=70)).headline
     assert "with 70 check pairs a bias below 0.8 sd would go unseen" in headline
     # 600 calls more than 210 narrow the interval by the root of 210 / 810.
-    assert headline.endswith("600 more calls would show 0.41")
+    assert headline.endswith("posterior.check(600) would show one of 0.41")
 
 
 def test_a_verdict_without_pairs_gives_its_reason() -> None:
@@ -208,7 +209,7 @@ def test_a_verdict_is_read_in_about_ten_lines(whole: Verdict) -> None:
 
 def test_a_rare_x_o_is_named_as_such_in_print() -> None:
     assert "rare data" not in str(told(check(0.5), 0.4))
-    assert "rare data, or a wrong model" in str(told(check(0.5), 0.003))
+    assert "rare data, wrong units, or a wrong model" in str(told(check(0.5), 0.003))
 
 
 def test_a_verdict_cannot_be_edited(whole: Verdict) -> None:

@@ -263,8 +263,17 @@ def test_workers_do_not_share_the_noise_of_a_generator_of_the_function() -> None
     ("function", "error", "words"),
     [
         (lambda theta: None, ValueError, r"`simulator` returned None; end it with `return`"),
-        (lambda theta: "abc", ValueError, "none of the forms tried, at 3 theta .*'abc'"),
-        (lambda theta: {}["key"], ValueError, r"theta \(d,\) in torch.* KeyError: 'key'.*lambda"),
+        (lambda theta: "abc", ValueError, "`simulator` must return numbers; got 'abc'"),
+        (
+            lambda theta: {}["key"],
+            ValueError,
+            r"raised KeyError: 'key' \(test_forms.py, line .*lambda",
+        ),
+        (
+            lambda theta: theta[len(theta) + 4],
+            ValueError,
+            r"none of the forms tried, at 3 theta .*",
+        ),
         (lambda a, b, c: a, TypeError, "`simulator` asks for a, b, c, where `prior` has 2 param"),
         (3, TypeError, "`simulator` must be a callable"),
     ],

@@ -27,7 +27,7 @@ _MOST_UNITS = 200
 
 @dataclass(frozen=True, eq=False)
 class FlowNull:
-    """Null networks of L-C2ST-NF for the observations ``x``; they do not depend on any q."""
+    """Networks from which L-C2ST-NF has its p-value at the observations ``x``, for any flow q."""
 
     folds: tuple[Classifiers, ...]
     """One batch of networks a fold: num_nulls times num_ensemble."""
@@ -45,10 +45,18 @@ def fit_flow_null(
     x: Tensor, theta_dim: int, *, num_nulls: int = 100, num_folds: int = 1, num_ensemble: int = 1,
     training: Training | None = None, seed: int = 0,
 ) -> FlowNull:  # fmt: skip
-    """Train the null networks of L-C2ST-NF: both classes are N(0, I), whatever the flow.
+    """Train the networks from which L-C2ST-NF has its p-value; they serve every flow.
 
-    x are the observations of the joint draws, theta_dim is d; the rest as in
-    :func:`fit_lc2st`.
+    They learn to tell N(0, I) from N(0, I), which no flow has a part in.
+
+    Args:
+        x: the observations of the pairs, (N, p).
+        theta_dim: d.
+        num_nulls: N_H, how many; this and the rest as in :func:`fit_lc2st`.
+        num_folds: number of parts of the pairs.
+        num_ensemble: networks averaged into one classifier.
+        training: of the networks.
+        seed: of everything random.
     """
     check_counts(num_nulls=num_nulls, num_folds=num_folds, num_ensemble=num_ensemble)
     x = flat_rows(x, "x").float()

@@ -26,15 +26,17 @@ def lc2st(
     labels: Labels = "pairs", start: Start = "shared", num_folds: int = 1, num_ensemble: int = 1,
     training: Training | None = None, seed: int = 0,
 ) -> ValidationResult:  # fmt: skip
-    """Train L-C2ST and test at x_o; without one, at ``num_x_o`` of the pairs' own observations.
+    """L-C2ST: is q the posterior at x_o, as far as a classifier trained on all pairs can tell?
 
-    Those are drawn at random and kept out of the training; the p-value is for all of them together.
+    Without ``x_o`` it tests at some of the pairs' own observations, drawn at random and kept out of
+    the training, and gives one p-value for all of them.
 
     Other Parameters:
         x_o: one observation, in the shape that x has them, or several.
-        num_x_o: observations held out where none is given.
-        num_samples: N_v, draws from q at each x_o.
-        num_nulls: N_H, retrained classifiers; this and the rest as in :func:`fit_lc2st`.
+        num_x_o: how many of the pairs' own, where no ``x_o`` is given.
+        num_samples: N_v, draws of q at each x_o.
+        num_nulls: N_H, classifiers trained for the p-value; this and the rest as in
+            :func:`fit_lc2st`.
 
     Returns:
         The result of :meth:`LC2ST.test`.
@@ -42,7 +44,8 @@ def lc2st(
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     check_counts(num_samples=num_samples)
     check_settings(labels, start, num_nulls, num_folds, num_ensemble)

@@ -57,29 +57,32 @@ Start = Literal["shared", "own"]
 
 @dataclass(frozen=True, eq=False)
 class LC2ST:
-    """A trained L-C2ST: :meth:`test` answers for any observation without training again."""
+    """A trained L-C2ST; :meth:`test` answers for any observation without training again."""
 
     pairs: Given
+    """The pairs and q."""
     folds: tuple[Classifiers, ...]
-    """Observed networks and, unless ``null`` holds them, null networks, one batch a fold."""
+    """Networks, one batch a fold: trained on the pairs and, for the p-value, on shuffled labels."""
     num_ensemble: int
+    """Networks averaged into one classifier."""
     seed: int
+    """Of everything random."""
     null: FlowNull | None = None
+    """Networks for the p-value, where they were trained before."""
 
     __repr__ = summary
 
     def test(
         self, x_o: Tensor, *, num_samples: int = 1_000, theta_o: Tensor | None = None
     ) -> ValidationResult:
-        """Test ``q(. | x_o) = p(. | x_o)`` at one observation or at several.
+        """Is q the posterior at x_o? At several x_o, with p-values adjusted for their number.
 
-        Over several, p-values are dependent; they are adjusted by the largest standardised
-        statistic (max-T, Westfall & Young 1993), which keeps the level over all of them.
+        The adjustment is by the largest standardised statistic (max-T, Westfall & Young 1993).
 
         Args:
             x_o: one observation, in the shape that x has them, or several.
-            num_samples: N_v, draws from q at each.
-            theta_o: draws from q at x_o made before, (N_v, d) or (N_v, m, d).
+            num_samples: N_v, draws of q at each x_o.
+            theta_o: draws of q at x_o that were made before, (N_v, d) or (N_v, m, d).
 
         Returns:
             Of one x_o: t and its p-value. Of several: the largest standardised statistic and the
@@ -163,26 +166,26 @@ def fit_lc2st(
     training: Training | None = None,
     seed: int = 0,
 ) -> LC2ST:
-    """Train the classifiers of L-C2ST; the result tests any number of observations.
+    """Train L-C2ST once; its :meth:`LC2ST.test` then tests q at any number of observations.
 
-    Of more than 5,000 pairs so many, at random, are trained on.
+    It trains on all pairs, or on 5,000 at random where there are more.
 
     Other Parameters:
-        num_nulls: N_H, retrained classifiers.
-        flow: whether to test in the flow's base space (L-C2ST-NF); q must then have a known
-            inverse (sbi and zuko flows). The flow is tested as it is: a posterior of sbi that cuts
-            it off at the prior's bounds is not.
-        flow_null: null networks from :func:`fit_flow_null` on the same x, to be used again.
-        labels: null labels swapped within ``"pairs"``, or permuted over all rows, ``"pooled"``, as
-            in the paper (conservative).
-        start: whether all networks start from the ``"shared"`` initial weights, or each from its
-            ``"own"``, as in the paper.
-        num_folds: the statistic is the mean over classifiers trained on so many folds.
-        num_ensemble: networks whose probabilities are averaged into one classifier.
-        training: of the networks; two layers of 10 d units (at most 200), Adam, early stopping on
-            the accuracy, patience 50 when omitted, as in the paper.
-        seed: of draws, labels and training; with ``flow_null`` its own seed counts, since observed
-            and null networks must be trained alike.
+        num_nulls: N_H, classifiers trained on shuffled labels, for the p-value.
+        flow: test in the base space of a flow (L-C2ST-NF). q must be a flow of sbi or zuko. The
+            flow itself is tested, not an sbi posterior that cuts it off at the prior's bounds.
+        flow_null: networks of :func:`fit_flow_null` for the same x, to be used again.
+        labels: how labels are shuffled: within ``"pairs"`` of the same x, or over all rows,
+            ``"pooled"``, as in the paper, which is conservative.
+        start: initial weights of the networks: one ``"shared"`` set, or each its ``"own"``, as in
+            the paper.
+        num_folds: with more than 1, the pairs are cut into so many parts, and the statistic is
+            averaged over classifiers that leave one part out.
+        num_ensemble: networks averaged into one classifier.
+        training: of the networks. When omitted, as in the paper: two layers of 10 d units (at most
+            200), Adam, stopping early by the accuracy with patience 50.
+        seed: of everything random. With ``flow_null`` its own seed is used, as all networks must be
+            trained alike.
 
     Raises:
         ValueError: if an argument is not as described, pairs or draws are not finite, or ``flow``
@@ -191,7 +194,8 @@ def fit_lc2st(
     Source: Linhart, Gramfort & Rodrigues (2023), "L-C2ST: local diagnostics for posterior
     approximations in simulation-based inference", Algorithms 1 to 4.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     check_settings(labels, start, num_nulls, num_folds, num_ensemble)
     pairs = given(q, theta, x, LEAST_PAIRS)

@@ -43,19 +43,20 @@ def local_hpd(
     training: Training | None = None,
     seed: int = 0,
 ) -> ValidationResult:
-    """Test the coverage of q's highest-density regions at x_o.
+    """Local HPD: do q's highest-density regions at x_o hold the true theta as often as they should?
 
-    Of more than 5,000 pairs so many, at random, are trained on.
+    Networks learn this coverage as a function of x, from all pairs, or from 5,000 at random where
+    there are more.
 
-    Differs from Zhao et al. (2021): one network with an output for each level, where they train
-    one regression a level; that is what makes it fast enough to have a null distribution.
+    Differs from Zhao et al. (2021): one network has an output for each level, where they train a
+    regression for each; so it is fast enough to be repeated for the p-value.
 
     Other Parameters:
-        x_o: one observation, in the shape that x has them, or several, corrected by max-T;
-            omitted: ``num_x_o`` of the pairs' own, kept out of the training.
-        num_x_o: observations held out where none is given.
-        num_samples: K, draws of q an observation.
-        num_nulls: networks trained on uniform ranks.
+        x_o: one observation, in the shape that x has them, or several, with p-values adjusted for
+            their number. When omitted, some of the pairs' own, kept out of the training.
+        num_x_o: how many of the pairs' own, where no ``x_o`` is given.
+        num_samples: K, draws of q at each x.
+        num_nulls: networks trained on uniform ranks, for the p-value.
         training: of the networks.
         seed: of everything random.
 
@@ -69,7 +70,8 @@ def local_hpd(
     Source: Zhao, Dalmasso, Izbicki & Lee (2021), "Diagnostics for conditional density models and
     Bayesian inference algorithms", Algorithm 1; statistic of Linhart et al. (2023), Appendix.
 
-    q is any posterior, theta (N, d) and x (N, p) joint draws it never saw: see :mod:`validation`.
+    q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
+    (N, p) are pairs from prior and simulator that q was not trained on.
     """
     check_counts(num_nulls=num_nulls)
     pairs, rows = training_pairs(q, theta, x, x_o, num_x_o, seed)
