@@ -1,4 +1,7 @@
-"""Live progress of a fit: one bar with round, tolerance, accepted draws, calls and time left."""
+"""Live progress of a fit: one bar with round, calls, pairs and time left.
+
+Of tolerance, pairs kept and theta given up it tells what was at work in the round.
+"""
 
 from __future__ import annotations
 
@@ -74,13 +77,15 @@ class FitProgress:
         """A round is over: print its line."""
         self._calls += record.simulator_calls
         self._round = record.round + 1
-        self._last = f"tolerance {record.tolerance:.3g}  accepted {record.accepted:,}  "
+        self._last = f"{_pairs(record)}  "
         if self._bar is not None:
+            lost = f"  failed {record.failures:,}" if record.failures else ""
+            if record.dropped_fraction and record.selected:
+                lost += f"  dropped {record.dropped_fraction:.1%} of theta"
             self._bar.console.print(
-                f"round {record.round}/{self._num_rounds}  tolerance {record.tolerance:.4g}  "
-                f"accepted {record.accepted:,} of {record.pairs:,} pairs  "
+                f"round {record.round}/{self._num_rounds}  "
                 f"calls {self._calls:,}/{self._num_simulations:,}  "
-                f"dropped {record.dropped_fraction:.0%}  {record.seconds:.0f} s",
+                f"{_pairs(record)}{lost}  {record.seconds:.0f} s",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -94,6 +99,13 @@ class FitProgress:
             description=f"round {self._round}/{self._num_rounds}  {phase}",
             state=f"{self._last}calls {calls:,}/{self._num_simulations:,}",
         )
+
+
+def _pairs(record: RoundRecord) -> str:
+    """What the round trained on; its tolerance where that left something out."""
+    if not record.selected:
+        return f"pairs {record.pairs:,}"
+    return f"pairs {record.accepted:,} of {record.pairs:,} within {record.tolerance:.3g}"
 
 
 def _make_bar() -> Any:

@@ -59,6 +59,11 @@ class RoundRecord:
     __repr__ = summary
 
     @property
+    def selected(self) -> bool:
+        """Whether the tolerance left something out: pairs, or simulations that were tried again."""
+        return self.accepted < self.pairs or self.simulator_calls > self.proposed
+
+    @property
     def losses(self) -> dict[str, float]:
         """Held-out losses of what was trained, the smaller the better, by the fields' names.
 

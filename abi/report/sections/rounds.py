@@ -40,8 +40,8 @@ def retries(record: FitRecord) -> bool:
 
 
 def selects(rounds: Sequence[RoundRecord]) -> bool:
-    """Whether pairs were left out for their distance from x_o; else no tolerance was at work."""
-    return any(r.accepted < r.pairs for r in rounds)
+    """Whether a tolerance was at work in a round."""
+    return any(r.selected for r in rounds)
 
 
 def drops(rounds: Sequence[RoundRecord]) -> bool:
