@@ -28,10 +28,18 @@ class BallPrior:
 prior = BallPrior()
 
 
+NOISE = 0.1
+
+
 def throw(theta: Tensor) -> Tensor:
-    """Speed and angle (n, 2) -> positions (n, 16): x at eight times, then y."""
+    """Speed and angle (n, 2) -> measured positions (n, 16): x at eight times, then y."""
+    x = flight(theta)
+    return x + NOISE * torch.randn(x.shape)
+
+
+def flight(theta: Tensor) -> Tensor:
+    """The positions without noise."""
     speed, angle = theta[:, :1], theta[:, 1:]
     time = torch.linspace(0.1, 1.0, 8)
     height = speed * torch.sin(angle) * time - 4.9 * time**2
-    x = torch.cat([speed * torch.cos(angle) * time, height], dim=1)
-    return x + 0.1 * torch.randn(x.shape)
+    return torch.cat([speed * torch.cos(angle) * time, height], dim=1)

@@ -16,11 +16,20 @@ from validation.page.power_map import (
     power_map_verdict,
 )
 from validation.page.validation_page import validation_facts, validation_sections
-from validation.page.words import plural
+from validation.page.words import listing, plural
 
 from .. import __version__
 from ..files.parts import write_bytes
-from .fit_page import Fit, facts_section, first_screen, fit_facts, fit_sections, prepare
+from .fit_page import (
+    Fit,
+    answer_sections,
+    facts_section,
+    first_screen,
+    fit_words,
+    prepare,
+    run_sections,
+)
+from .observation import x_o_notice
 from .page_verdict import Named, page_verdict, progress
 from .sources import Wanted, is_fit, read_fit
 
@@ -70,6 +79,7 @@ def write_page(
             "tone": page.verdict.tone,
             "headline": page.verdict.headline,
             "words": page.verdict.words,
+            "warnings": [f"{one.headline}. {one.words}" for one in page.notices],
             "rests_on": list(page.verdict.rests_on),
         },
         "fits": [fit.record.name for fit in fits],
@@ -86,45 +96,61 @@ def page_of(
     maps: Named = (),
 ) -> Page:
     """The page of fits, validations and power maps that were read."""
-    sections: list[Section] = []
-    if len(fits) > 1:
-        sections.append(Section("side-by-side", "Side by side", (_comparison(fits),)))
-    for fit in fits:
-        inner = fit_sections(fit, parameters)
-        if len(fits) + len(tests) > 1 and len(fits) > 1:
-            sections.append(
-                Section(fit.key, f"Fit {fit.record.name}", (facts_section(fit),), inner)
-            )
-        else:
-            sections += inner
-    for number_, (name, data) in enumerate(tests, 1):
-        inner = validation_sections(data, f"v{number_}-" if len(tests) > 1 else "")
-        if len(tests) > 1:
-            sections.append(Section(f"v{number_}", f"Validation {name}", (), inner))
-        else:
-            sections += inner
-    for number_, (name, data) in enumerate(maps, 1):
-        heading = "Power map" if len(maps) == 1 else f"Power map {name}"
-        sections.append(power_map_section(data, f"power{number_}", heading))
-    names = [fit.record.name for fit in fits] + [name for name, _ in (*tests, *maps)]
+    named = len(fits) > 1
+    notices = (x_o_notice(fit, fit.record.name if named else "") for fit in fits)
     return Page(
         title=title or _title(fits, tests),
-        subtitle=", ".join(Path(name).name for name in names),
+        subtitle=_subtitle(fits, [name for name, _ in (*tests, *maps)]),
         verdict=page_verdict(fits, tests) if fits or tests else power_map_verdict(maps[0][1]),
         facts=_facts(fits, tests, maps),
-        sections=tuple(sections),
+        sections=_sections(fits, tests, parameters, maps),
         made_by=f"abi-toolkit {__version__}",
         first=first_screen(fits[0]) if len(fits) == 1 else (),
+        notices=tuple(filter(None, notices)),
     )
 
 
+def _sections(
+    fits: Sequence[Fit], tests: Named, parameters: tuple[str, ...], maps: Named
+) -> tuple[Section, ...]:
+    """Answers, then tests, then how both came about."""
+    sections: list[Section] = []
+    last: list[Section] = []
+    if len(fits) > 1:
+        sections.append(Section("side-by-side", "Side by side", (_comparison(fits),)))
+    for fit in fits:
+        first, then = answer_sections(fit, parameters), run_sections(fit)
+        if len(fits) > 1:
+            title, facts = f"Fit {fit.record.name}", (facts_section(fit),)
+            sections.append(Section(fit.key, title, facts, (*first, *then)))
+        else:
+            sections += first
+            last += then
+    for number_, (name, data) in enumerate(tests, 1):
+        tested, repeat = validation_sections(data, f"v{number_}-" if len(tests) > 1 else "")
+        if len(tests) > 1:
+            sections.append(Section(f"v{number_}", f"Validation {name}", (), (tested, repeat)))
+        else:
+            sections.append(tested)
+            last.append(repeat)
+    for number_, (name, data) in enumerate(maps, 1):
+        heading = "Power map" if len(maps) == 1 else f"Power map {name}"
+        sections.append(power_map_section(data, f"power{number_}", heading))
+    return (*sections, *last)
+
+
+def _subtitle(fits: Sequence[Fit], others: Sequence[str]) -> str:
+    """What the page is of; of one fit, what it cost."""
+    if len(fits) == 1:
+        return " · ".join([fit_words(fits[0]), *(Path(name).name for name in others)])
+    return ", ".join(Path(name).name for name in [*(fit.record.name for fit in fits), *others])
+
+
 def _facts(fits: Sequence[Fit], tests: Named, maps: Named) -> tuple[tuple[str, str], ...]:
-    """The numbers at the top: of what the page is about, where that is one thing."""
-    if fits:
-        return fit_facts(fits[0]) if len(fits) == 1 else ()
-    if tests:
-        return validation_facts(tests[0][1]) if len(tests) == 1 else ()
-    return power_map_facts(maps[0][1]) if len(maps) == 1 else ()
+    """The numbers at the top of a page of one validation or map."""
+    if fits or len(tests) + len(maps) != 1:
+        return ()
+    return validation_facts(tests[0][1]) if tests else power_map_facts(maps[0][1])
 
 
 def _title(fits: Sequence[Fit], tests: Named) -> str:
@@ -133,7 +159,7 @@ def _title(fits: Sequence[Fit], tests: Named) -> str:
     if len(fits) > 1:
         return f"{len(fits)} posteriors"
     names = fits[0].record.posterior.parameter_names
-    return f"Posterior of {', '.join(names)}" if len(names) <= 4 else (
+    return f"Posterior of {listing(names)}" if len(names) <= 4 else (
         f"Posterior of {plural(len(names), 'parameter')}"
     )  # fmt: skip
 

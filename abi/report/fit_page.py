@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from validation.page import Block, Facts, Figure, Section, Text
-from validation.page.words import number
+from validation.page.words import number, plural
 
 from .sections.exact import Distance, distance_to_exact, exact_section
 from .sections.glance import answer_figure
@@ -15,7 +16,7 @@ from .sections.posterior import posterior_section
 from .sections.predictive import Predictive, predict, predictive_section
 from .sections.replay import replay_section
 from .sections.rounds import rounds_section
-from .sections.verdict import deviation_figure, verdict_section
+from .sections.verdict import verdict_section
 from .sources import FitRecord
 
 
@@ -43,45 +44,63 @@ def prepare(record: FitRecord, num_predictive: int | None, seed: int, key: str) 
 
 
 def first_screen(fit: Fit) -> tuple[Figure, ...]:
-    """A picture of the answer and, where pairs have judged it, one of its verdict."""
-    check = fit.record.posterior.verdict.check
-    answer = answer_figure(fit.marginals)
-    if not fit.record.finished or not check.parameters:
-        return (answer,)
-    return (answer, deviation_figure(check))
+    """The answer, in numbers and in a picture."""
+    return (answer_figure(fit.marginals),)
 
 
-def fit_sections(fit: Fit, wanted: Sequence[str]) -> tuple[Section, ...]:
-    """Posterior, verdict, exact, predictive, rounds, and how to repeat it."""
+def answer_sections(fit: Fit, wanted: Sequence[str]) -> tuple[Section, ...]:
+    """Posterior, tests, exact posterior and predicted data: what is known, and how well."""
     record, key = fit.record, fit.key
     sections = [posterior_section(record, wanted, key), verdict_section(record, key)]
     if fit.distance is not None:
         sections.append(exact_section(fit.distance, key))
-    sections += [
-        predictive_section(fit.predictive, key),
-        rounds_section(record, key),
-        replay_section(record, key),
-    ]
+    return (*sections, predictive_section(fit.predictive, key))
+
+
+def run_sections(fit: Fit) -> tuple[Section, ...]:
+    """Rounds, how to repeat the fit, and what could not be had: how it came about."""
+    record, key = fit.record, fit.key
+    sections = [rounds_section(record, key), replay_section(record, key)]
     if record.notes:
         blocks: tuple[Block, ...] = tuple(Text(note) for note in record.notes)
         sections.append(Section(f"{key}-notes", "Notes", blocks))
     return tuple(sections)
 
 
-def fit_facts(fit: Fit) -> tuple[tuple[str, str], ...]:
-    """The numbers at the top."""
+def fit_words(fit: Fit) -> str:
+    """What the fit is and what it cost, for the line under the title."""
     posterior = fit.record.posterior
-    dropped = posterior.rounds[-1].dropped_fraction
-    return (
-        ("parameters", str(posterior.theta_dim)),
-        ("values of x_o", f"{len(posterior.x_o):,}"),
-        ("simulator calls", f"{posterior.num_simulations:,}"),
-        ("rounds", str(len(posterior.rounds))),
-        ("dropped, last round", f"{dropped:.1%}"),
-        ("minutes", number(sum(r.seconds for r in posterior.rounds) / 60, 2)),
+    return " · ".join(
+        (
+            Path(fit.record.name).name,
+            plural(len(posterior.x_o), "data value"),
+            f"{plural(posterior.num_simulations, 'simulator call')} in "
+            f"{plural(len(posterior.rounds), 'round')}",
+            duration(sum(r.seconds for r in posterior.rounds)),
+        )
     )
 
 
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> duration(0.42), duration(35.2), duration(1300.0), duration(9000.0)
+    ('0.42 s', '35 s', '22 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{number(seconds, 2)} s"
+    return f"{number(seconds / 60, 2)} min" if seconds < 7200 else f"{number(seconds / 3600, 2)} h"
+
+
 def facts_section(fit: Fit) -> Facts:
-    """The same numbers inside a part."""
-    return Facts(fit_facts(fit))
+    """The numbers of one fit of several."""
+    posterior = fit.record.posterior
+    return Facts(
+        (
+            ("parameters", str(posterior.theta_dim)),
+            ("values of x_o", f"{len(posterior.x_o):,}"),
+            ("simulator calls", f"{posterior.num_simulations:,}"),
+            ("rounds", str(len(posterior.rounds))),
+            ("time", duration(sum(r.seconds for r in posterior.rounds))),
+        )
+    )

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from validation.controls import CONTROLS
 from validation.page import Code, Tone, Verdict
-from validation.page.words import listing, number, plural
-from validation.swaps.words import TESTS, p_text
+from validation.page.words import listing, plural
+from validation.swaps.words import p_text
 
 from ..files.run_folder import POSTERIOR
-from ..rounds.plausibility import implausible
 from ..verdict.judge import MORE_CALLS
-from ..verdict.record import ALPHA, RARE, Check
+from ..verdict.record import ALPHA, Check
 from .fit_page import Fit
+from .observation import doubt_of_x_o, plausible, x_o_line
 from .sections.exact import exact_words
 from .sections.predictive import Predictive, covered_words
 from .sections.replay import validation_step
@@ -35,12 +35,12 @@ def fit_verdict(fit: Fit) -> Verdict:
     if not record.finished and plan is not None:
         headline = f"Unfinished: {len(posterior.rounds)} of {plural(plan.num_rounds, 'round')}"
         words = (
-            "The run was interrupted. What follows shows the proposal of its last finished round, "
+            "The run was interrupted. This page shows the proposal of its last finished round, "
             "which is not the answer."
         )
         step = Code(
             f"import abi\n\nposterior = abi.resume({record.name!r})",
-            "To go on with it (in a terminal: the words of abi fit, and --resume):",
+            "To finish it (in a terminal: the same abi fit command with --resume):",
         )
         return Verdict("untested", headline, words, fit_evidence(fit), step)
     verdict = posterior.verdict
@@ -48,10 +48,10 @@ def fit_verdict(fit: Fit) -> Verdict:
     headline = verdict.headline[0].upper() + verdict.headline[1:]
     words = _rests_on(fit, verdict.check)
     if tone == "not-rejected" and not plausible(fit):
-        tone, headline = "untested", f"Cannot tell: {_doubt_of_x_o(fit)}"
+        tone, headline = "untested", f"Cannot tell: {doubt_of_x_o(fit)}"
     if fit.distance is not None:
         far = fit.distance.far
-        words += " At this one x_o the exact posterior is known, and " + (
+        words += " The exact posterior at this x_o is known, and " + (
             "this one differs from it visibly." if far else "this one is close to it."
         )
         if far:
@@ -60,49 +60,28 @@ def fit_verdict(fit: Fit) -> Verdict:
     return Verdict(tone, headline, words, fit_evidence(fit), _next_step(fit, tone))
 
 
-def plausible(fit: Fit) -> bool:
-    """Whether x_o is known to be plausible data of the model near the answer."""
-    p_value = _x_o_p_value(fit)
-    return p_value is not None and p_value > RARE
-
-
-def _x_o_p_value(fit: Fit) -> float | None:
-    posterior = fit.record.posterior
-    last = posterior.rounds[-1].x_o_p_value
-    return posterior.verdict.x_o_p_value if last is None else last
-
-
-def _doubt_of_x_o(fit: Fit) -> str:
-    p_value = _x_o_p_value(fit)
-    if p_value is None:
-        return "whether x_o is plausible data of this model was not recorded"
-    return f"x_o is unusual data of this model ({p_text(p_value)})"
-
-
 def _rests_on(fit: Fit, check: Check) -> str:
     """What the verdict rests on, in sentences."""
     posterior = fit.record.posterior
     if check.p_value is None:
         return (
-            f"The fit ran to its end: {plural(posterior.num_simulations, 'simulator call')} in "
-            f"{plural(len(posterior.rounds), 'round')}. That alone says nothing about whether its "
-            "intervals are right: nothing has compared the posterior with the truth."
+            f"The fit is complete ({plural(posterior.num_simulations, 'simulator call')} in "
+            f"{plural(len(posterior.rounds), 'round')}), but nothing has compared its answer with "
+            "the truth: whether its intervals are right is open."
         )
     text = (
-        f"It rests on {plural(check.num_pairs, 'pair')} of parameters and data around the answer "
-        f"that no training saw. {plural(len(check.p_values), 'test')} together give "
-        f"{p_text(check.p_value)}{_controls(check)}."
+        f"{plural(len(check.p_values), 'test')} compare the answer with "
+        f"{plural(check.num_pairs, 'simulation')} near x_o that no training saw; together they "
+        f"give {p_text(check.p_value)}."
     )
+    text += _controls(check)
     if check.rejects:
-        return f"{text} The answer’s intervals should not be used as they are."
-    if posterior.verdict.passes and check.parameters:
-        part = max(check.parameters, key=lambda part: part.half_width)
-        text += f" A bias of {part.name} below {number(part.half_width, 2)} sd would go unseen."
+        text += " Do not use its intervals as they are."
     return text
 
 
 def _controls(check: Check) -> str:
-    """Whether the panel sees what is wrong on purpose."""
+    """Whether the tests see what is wrong on purpose."""
     parts = {
         sees: [
             f"{CONTROLS.get(name, name)} ({p_text(p)})"
@@ -111,8 +90,11 @@ def _controls(check: Check) -> str:
         ]
         for sees in (True, False)
     }
-    text = f"; they reject {listing(parts[True])}" if parts[True] else ""
-    return f"{text}, but not {listing(parts[False], 'or')}" if parts[False] else text
+    if not parts[False]:
+        reject = f"reject {listing(parts[True])}, as they should"
+        return f" The same tests {reject}." if parts[True] else ""
+    missed = f"fail to reject {listing(parts[False], 'or')}"
+    return f" The same tests {missed}, though that is wrong on purpose."
 
 
 def _next_step(fit: Fit, tone: Tone) -> Code | None:
@@ -132,64 +114,46 @@ def _next_step(fit: Fit, tone: Tone) -> Code | None:
         )
     return Code(
         f"abi check {shlex.quote(fit.record.name)} --num-simulations {MORE_CALLS}",
-        "To check it with more pairs, in a terminal:",
+        "To find out, check it with more simulations; in a terminal:",
     )
 
 
 def fit_evidence(fit: Fit) -> tuple[str, ...]:
     """What the files themselves show, one line each."""
-    lines = [*_of_the_verdict(fit)]
+    lines = [] if (line := x_o_line(fit)) is None else [line]
+    moved = fit.record.posterior.verdict.moved
+    if moved is not None:
+        lines.append(
+            f"The last round moved the answer by {moved.value:.2f} sd; two exact samples differ by "
+            f"{moved.by_chance:.2f}."
+        )
     if fit.distance is not None:
         lines.append(exact_words(fit.distance))
     if isinstance(fit.predictive, Predictive):
         lines.append(covered_words(fit.predictive))
-    lines += _of_the_rounds(fit)
+    lines += _left_out(fit)
     silent = [
         m.name for m in fit.marginals if m.contraction is not None and m.contraction < _LITTLE
     ]
     if silent:
         shown = silent if len(silent) <= 5 else [*silent[:4], f"{len(silent) - 4} others"]
         lines.append(
-            f"The posterior is about as wide as the prior for {listing(shown)}: x_o says little "
-            "about it, or the fit did not find what it says."
+            f"The posterior of {listing(shown)} is about as wide as the prior: either x_o says "
+            "little about it, or the fit missed what it says."
         )
     return tuple(lines)
 
 
-def _of_the_verdict(fit: Fit) -> list[str]:
-    """x_o's p-value, each test's, and whether the rounds settled."""
-    verdict, p_value = fit.record.posterior.verdict, _x_o_p_value(fit)
+def _left_out(fit: Fit) -> list[str]:
+    """Theta that were given up, and simulations that failed, where there are any."""
     lines = []
-    if (doubt := implausible(p_value)) is not None:
-        lines.append(doubt.replace("`", ""))
-    elif p_value is not None:
-        lines.append(f"Could x_o come from this model? {p_text(p_value)}: nothing against it.")
-    check = verdict.check
-    if check.p_values:
-        each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
-        lines.append(f"p of each test alone: {', '.join(each)}.")
-    if verdict.moved is not None:
-        lines.append(f"Did the rounds settle? The last moved the answer by {verdict.moved}.")
-    biases = [f"{calls:,}: {bias:.2f}" for calls, bias in verdict.bias_by_calls]
-    if biases:
-        lines.append(
-            f"Largest bias in sds, of earlier rounds’ answers by calls: {'; '.join(biases)}."
-        )
-    return lines
-
-
-def _of_the_rounds(fit: Fit) -> list[str]:
-    """What was dropped and what failed."""
     rounds = fit.record.posterior.rounds
     worst = max(r.dropped_fraction for r in rounds)
-    if not retries(fit.record):
-        lines = ["No theta was tried more than once, so the bias of retries is absent."]
-    elif worst > 0:
-        lines = [
-            f"Up to {worst:.1%} of theta were dropped in a round: a bias whose size is not known."
-        ]
-    else:
-        lines = ["No theta was dropped, so the bias of dropping is absent."]
+    if worst > 0 and retries(fit.record):
+        lines.append(
+            f"A round gave up on as many as {worst:.1%} of its theta, whose data never came near "
+            "x_o: a bias of unknown size."
+        )
     failures = sum(r.failures for r in rounds) + fit.record.posterior.verdict.failures
     if failures:
         lines.append(f"{plural(failures, 'simulation')} gave no usable result and were left out.")

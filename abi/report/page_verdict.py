@@ -14,7 +14,8 @@ from validation.page.joint_verdict import WORST_FIRST, verdict_over
 from validation.page.words import listing, plural
 
 from .fit_page import Fit
-from .fit_verdict import fit_verdict, plausible
+from .fit_verdict import fit_verdict
+from .observation import plausible
 from .validated import Belonging, belonging
 
 Named = Sequence[tuple[str, Mapping[str, Any]]]
@@ -83,17 +84,19 @@ def _with_tests(fits: Sequence[Fit], tests: Named) -> Verdict:
     ]
     stranger: list[Tone] = ["untested"] if strangers else []
     tone = _worst([over.tone, *stranger, *(verdict.tone for verdict in left)])
-    sentences = [over.words, *(f"{name} {found.why}." for name, found in strangers)]
-    sentences += [
-        f"{_whose(fits, fit)} own check: {_lower(verdict.headline)}."
-        for fit, verdict in zip(fits, own, strict=True)
-    ]
-    lines = list(over.rests_on)
-    lines += own[0].rests_on if len(fits) == 1 else []
+    if passed := tone == "not-rejected" and len(fits) == 1 and own[0].tone == tone:
+        sentences = [own[0].words, f"{_beside(tests)}: {_lower(over.headline)}."]
+    else:
+        sentences = [over.words, *(f"{name} {found.why}." for name, found in strangers)]
+        sentences += [
+            f"{_whose(fits, fit)} own check: {_lower(verdict.headline)}."
+            for fit, verdict in zip(fits, own, strict=True)
+        ]
+    lines = [*(own[0].rests_on if len(fits) == 1 else ()), *over.rests_on]
     step = over.next_step
     if tone == "untested" and over.tone == "not-rejected":
         step = _record_it() if strangers else next((v.next_step for v in left if v.next_step), None)
-    headline = _headline(tone, over, strangers, own, left)
+    headline = own[0].headline if passed else _headline(tone, over, strangers, own, left)
     return Verdict(tone, headline, " ".join(sentences), tuple(lines), step)
 
 
@@ -135,6 +138,11 @@ def _record_it() -> Code:
         'report.save("validation.json", of=of)',
         "To write down with a validation what it is of, config being the fit’s abi.ABIConfig:",
     )
+
+
+def _beside(tests: Named) -> str:
+    """What else was tested."""
+    return "A validation beside it" if len(tests) == 1 else f"{len(tests)} validations beside it"
 
 
 def _whose(fits: Sequence[Fit], fit: Fit) -> str:

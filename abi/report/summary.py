@@ -98,10 +98,12 @@ def write_samples(samples: Tensor, names: Sequence[str], path: Path) -> None:
 
 
 def write_rounds(posterior: ABIPosterior, path: Path) -> None:
-    """Write one line a round as CSV."""
+    """Write one line a round as CSV; no tolerance where it left nothing out."""
     rows = []
     for record in posterior.rounds:
         values = as_columns(record)
+        if not record.selected:
+            values["tolerance"] = None
         for name in ("network", "generator"):
             log = values.pop(name)
             values[f"{name}_epochs"] = None if log is None else log["epochs"]

@@ -1,4 +1,7 @@
-"""Live progress of a fit: one bar with round, phase, calls and time left."""
+"""Live progress of a fit: one bar with round, calls, pairs and time left.
+
+Of tolerance, pairs kept and theta given up it tells what was at work in the round.
+"""
 
 from __future__ import annotations
 
@@ -73,11 +76,15 @@ class FitProgress:
         """A round is over: print its line."""
         self._calls += record.simulator_calls
         self._round = record.round + 1
+        self._last = f"{_pairs(record)}  "
         if self._bar is not None:
+            lost = f"  failed {record.failures:,}" if record.failures else ""
+            if record.dropped_fraction and record.selected:
+                lost += f"  dropped {record.dropped_fraction:.1%} of theta"
             self._bar.console.print(
-                f"round {record.round}/{self._num_rounds}  {_kept(record)}  "
-                f"simulator calls {self._calls:,}/{self._num_simulations:,}  "
-                f"{record.seconds:.0f} s",
+                f"round {record.round}/{self._num_rounds}  "
+                f"calls {self._calls:,}/{self._num_simulations:,}  "
+                f"{_pairs(record)}{lost}  {record.seconds:.0f} s",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -93,14 +100,11 @@ class FitProgress:
         )
 
 
-def _kept(record: RoundRecord) -> str:
-    """How many pairs the answer was trained on; what was left out, where anything was."""
-    kept = f"{record.accepted:,} pairs"
-    if record.accepted < record.pairs:
-        kept += f" of {record.pairs:,}, within tolerance {record.tolerance:.4g}"
-    if record.dropped_fraction > 0.0:
-        kept += f", {record.dropped_fraction:.0%} of theta dropped"
-    return kept
+def _pairs(record: RoundRecord) -> str:
+    """What the round trained on; its tolerance where that left something out."""
+    if not record.selected:
+        return f"pairs {record.pairs:,}"
+    return f"pairs {record.accepted:,} of {record.pairs:,} within {record.tolerance:.3g}"
 
 
 def _make_bar() -> Any:

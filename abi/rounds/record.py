@@ -61,6 +61,11 @@ class RoundRecord:
     __repr__ = summary
 
     @property
+    def selected(self) -> bool:
+        """Whether the tolerance left something out: pairs, or simulations that were tried again."""
+        return self.accepted < self.pairs or self.simulator_calls > self.proposed
+
+    @property
     def losses(self) -> dict[str, float]:
         """Losses on held-out pairs, ``{"network": ..., "generator": ...}``; smaller is better.
 

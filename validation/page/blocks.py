@@ -46,6 +46,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     sortable: bool = False
     filterable: bool = False
+    folded: str = ""
+    """When given, the table is folded under this line."""
     legend: tuple[tuple[str, str], ...] = ()
     """(class of the mark, what it stands for)."""
 
@@ -180,6 +182,14 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """What a reader must know before the verdict."""
+
+    headline: str
+    words: str
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole page, summary first."""
 
@@ -190,4 +200,6 @@ class Page:
     sections: tuple[Section, ...]
     made_by: str
     first: tuple[Figure, ...] = ()
-    """Pictures of the first screen, right under the verdict's words."""
+    """What stands beside the verdict on the first screen."""
+    notices: tuple[Notice, ...] = ()
+    """Above the verdict."""

@@ -49,7 +49,7 @@ def _meaning(verdicts: Sequence[tuple[str, Verdict]], tone: Tone) -> str:
     each = "The level holds over the tests of each file, not over all files."
     if tone == "rejected":
         return (
-            f"The tests find that the posterior is not the true one in {names}: its intervals "
-            f"should not be used as they are. {each}"
+            f"The tests find that the posterior is not the true one in {names}: do not use its "
+            f"intervals as they are. {each}"
         )
     return f"That is no proof of being right: small differences pass. {each}"

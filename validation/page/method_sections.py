@@ -63,10 +63,8 @@ def summary_table(data: Mapping[str, Any]) -> Table:
         )
         for row in data["results"]
     )
-    caption = (
-        f"Every test, with p-values adjusted for their number (Holm) at level {data['alpha']:g}"
-    )
-    caption += "; beside them the adjusted p-values of what is wrong on purpose" if tried else ""
+    caption = f"All tests, at the level {data['alpha']:g}; adjusted p-values allow for their number (Holm)"
+    caption += ". Beside them those of posteriors that are wrong on purpose" if tried else ""
     return Table(
         caption,
         ("test", "statistic", "p", "adjusted p", "verdict", *columns, "sees", "cannot see"),

@@ -111,6 +111,7 @@ def dots(axes: Axes, x: Any, y: Any, colour: str, size: float = 2.5, opacity: fl
                 linewidth=size,
                 capstyle="round",
                 alpha=opacity,
+                zorder=3.0,  # above lines
             )
         )
 

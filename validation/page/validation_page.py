@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import NormalDist
 from textwrap import fill
 from typing import Any
 
@@ -56,14 +57,14 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
         return Verdict("untested", headline, f"{words} {why}", tuple(lines), sharper(data))
     words += (
         " The same tests, with the same pairs, reject the prior in its place and the posterior "
-        "1.5 times too wide."
+        "1.5 times too wide, as they should."
     )
     return Verdict("not-rejected", headline, words, tuple(lines))
 
 
 def _rejected(data: Mapping[str, Any]) -> tuple[str, str]:
     rejected, results = data["rejected"], data["results"]
-    shown = "Its intervals should not be used as they are; the pictures below show what is wrong."
+    shown = "Do not use its intervals as they are; the pictures below show what is wrong."
     if _has_panel(data):
         wrong = "; ".join(data["failures"][:_MOST_FAILURES])
         more = len(data["failures"]) - _MOST_FAILURES
@@ -82,10 +83,10 @@ def _not_rejected(data: Mapping[str, Any]) -> tuple[str, str]:
     results = data["results"]
     if _has_panel(data):
         headline = f"Not rejected: {p_words(data['p_value'])} for this being the posterior"
-        return headline, f"The panel of tests finds no difference from it. {_reach(data)}"
+        return headline, f"The tests find no difference from the true posterior. {_reach(data)}"
     none = "None of the tests finds a" if len(results) > 1 else "The one test finds no"
     words = (
-        f"{none} difference from the true posterior, at level {data['alpha']:g} over all of them. "
+        f"{none} difference from the true posterior (level {data['alpha']:g} over all of them). "
         f"{_reach(data)}"
     )
     return f"Not rejected by {plural(len(results), 'test')}", words
@@ -151,14 +152,15 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def _reach(data: Mapping[str, Any]) -> str:
-    """How small a difference could still hide."""
+    """How small a difference could still hide: that of two unit normals with this KS distance."""
     pairs = data["asked"].get("num_pairs")
     if pairs is None:
         return "That is no proof of being right: small differences pass."
     width = ks_width(int(pairs), data["alpha"])
+    shift = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + min(width, 0.99)))
     return (
-        f"That is no proof of being right: with {pairs:,} pairs, ranks whose distribution is off "
-        f"by less than about {number(width, 2)} pass a rank test."
+        f"That is no proof of being right: with {plural(int(pairs), 'pair')} a rank test may miss "
+        f"a mean that is off by less than about {number(shift, 1)} sd."
     )
 
 

@@ -16,7 +16,7 @@ from validation.page.words import listing, number
 from ...posterior import ABIPosterior
 from ...verdict.record import Check, Distance
 
-_SIZE = (540, 210)
+_SIZE = (420, 200)
 _GRID = 61
 
 
@@ -49,17 +49,21 @@ def calls_blocks(posterior: ABIPosterior) -> list[Block]:
     blocks: list[Block] = []
     if len(judged) > 1:
         blocks += [_figure(judged), _table(judged)]
-    elif not posterior.verdict.rounds:
-        blocks.append(Text("No earlier round's answer was judged, so no error by calls is shown."))
     moves = [
-        (name, str(distance))
+        (name, f"{distance.value:.2f} sd ({distance.by_chance:.2f})")
         for name, distance in (
-            ("moved in the last round, by MSW distance at x_o", posterior.verdict.moved),
-            ("from the quantile network’s own marginals", posterior.verdict.marginals),
+            ("from the answer of the round before", posterior.verdict.moved),
+            ("from the marginals of the quantile network", posterior.verdict.marginals),
         )
         if distance is not None
     ]
-    return [*blocks, Facts(tuple(moves))] if moves else blocks
+    if not moves:
+        return blocks
+    said = (
+        "How far the answer lies, at x_o, from two others; in brackets, how far two exact samples "
+        "would lie apart (MSW distance, in posterior sd):"
+    )
+    return [*blocks, Text(said, note=True), Facts(tuple(moves))]
 
 
 def _judged(posterior: ABIPosterior) -> list[_Judged]:
@@ -89,7 +93,7 @@ def _figure(judged: list[_Judged]) -> Figure:
             errors, ("c1", "c2"), ("o-", "s--"), (-1, 1), strict=True
         ):
             _line(axes, calls, line, (role, style), aside * 0.006 * (calls[-1] - calls[0]))
-        axes.set(xlabel="simulator calls", ylabel="error at x_o")
+        axes.set(xlabel="simulator calls", ylabel="largest error at x_o")
         axes.set_ylim(0, 1.08 * min(most, max(2.0 * top, 0.5)))
         axes.locator_params(axis="both", nbins=5)
         axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -104,18 +108,17 @@ def _figure(judged: list[_Judged]) -> Figure:
         for name, line in zip(("bias", "sd off by"), errors, strict=True)
     )
     words = [
-        f"{number(bias[0], 2)} sd and {bias_sd[0]:.0%} after {part.calls:,}"
+        f"{number(bias[0], 2)} sd and {bias_sd[0]:.0%} after {part.calls:,} calls"
         for part, (bias, bias_sd) in zip(judged, zip(*errors, strict=True), strict=True)
     ]
     return Figure(
         svg,
         alt=f"Largest bias, and largest share by which an sd is off, by simulator calls: "
         f"{listing(words)}.",
-        caption="Each round’s answer is judged by pairs that it has not seen; bars are the "
-        "intervals of the parameter that is worst. The largest of several estimates is above 0 "
-        "where all are right, too.",
-        title="Error by simulator calls",
-        legend=(("c1", "largest bias of a mean, in sds"), ("c2", "largest share an sd is off by")),
+        caption="The answer of each round, judged by simulations that it has not seen; bars are "
+        "95% intervals. Of a perfect answer, too, the largest estimate lies above 0.",
+        title="Did more calls help?",
+        legend=(("c1", "bias of a mean, in sd"), ("c2", "share by which an sd is off")),
         readout=Readout("calls", first, last, calls[0], calls[-1], series),
         wide=True,
     )
@@ -153,12 +156,13 @@ def _table(judged: list[_Judged]) -> Table:
                 None if moved is None else round(moved.by_chance, 2),
             )
         )
-    columns = "answer, calls before, pairs, p, largest bias, at most, sd off by, moved, by chance"
+    columns = "answer, calls, judged by, p, largest bias, at most, sd off by, moved, by chance"
     return Table(
-        "Each round’s answer by the pairs of the next, and the last by its own; moved: the MSW "
-        "distance from the answer before, in sds",
+        "Each round’s answer, judged by the simulations of the next; moved: MSW distance from the "
+        "answer before, in posterior sd, and that of two exact samples",
         tuple(columns.split(", ")),
         tuple(rows),
+        folded="Numbers of each round",
     )
 
 

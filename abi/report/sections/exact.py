@@ -65,14 +65,14 @@ def distance_to_exact(
 def exact_section(found: Distance, key: str) -> Section:
     """The numbers, and what they mean."""
     items = (
-        ("C2ST accuracy", f"{found.accuracy:.3f}"),
-        ("largest shift of a mean", f"{number(found.shift, 3)} exact sds ({found.shifted})"),
-        ("sd ÷ exact sd", f"{number(found.ratios[0], 3)} to {number(found.ratios[1], 3)}"),
+        ("accuracy of a classifier (C2ST)", f"{found.accuracy:.3f}"),
+        ("largest shift of a mean", f"{number(found.shift, 2)} sd ({found.shifted})"),
+        ("sd ÷ exact sd", f"{found.ratios[0]:.2f} to {found.ratios[1]:.2f}"),
         ("draws compared", f"{found.num_draws:,} of each"),
     )
     text = (
-        "An accuracy of 0.5 means that a classifier cannot tell the two apart, 1 that it always "
-        "can. It is measured, not tested: with enough draws any approximation is told apart."
+        "The accuracy is 0.5 where a classifier cannot tell draws of the two apart, and 1 where it "
+        "always can. Shifts are in standard deviations of the exact posterior."
     )
     return Section(f"{key}-exact", "Against the exact posterior", (Facts(items), Text(text, True)))
 
@@ -80,7 +80,7 @@ def exact_section(found: Distance, key: str) -> Section:
 def exact_words(found: Distance) -> str:
     """The line of the verdict."""
     return (
-        f"Against the exact posterior at this x_o: C2ST accuracy {found.accuracy:.2f} (0.5 is "
-        f"alike); means off by up to {number(found.shift, 2)} exact sds ({found.shifted}); sds "
-        f"{number(found.ratios[0], 2)} to {number(found.ratios[1], 2)} times the exact."
+        f"A classifier tells its draws from exact ones with accuracy {found.accuracy:.2f} (0.5 is "
+        f"chance); means are off by at most {number(found.shift, 2)} sd, and sds are "
+        f"{found.ratios[0]:.2f} to {found.ratios[1]:.2f} times the exact ones."
     )

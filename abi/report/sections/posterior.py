@@ -18,6 +18,7 @@ from validation.page import (
     Series,
     Table,
     Text,
+    Written,
 )
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
@@ -63,7 +64,7 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
     with_exact = any(m.exact is not None for m in marginals)
     columns = ["parameter", "density", "mean", "sd", "5%", "median", "95%"]
     columns += ["contraction"] if with_prior else []
-    columns += ["mean − exact, in sds", "sd ÷ exact"] if with_exact else []
+    columns += ["mean − exact, in sd", "sd ÷ exact"] if with_exact else []
     rows: list[tuple[Cell, ...]] = []
     many = len(marginals) > _MOST_PICTURES
     for m in _ordered(marginals) if many else marginals:
@@ -74,7 +75,7 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
         rows.append(tuple(row))
     caption = f"Each parameter, from {num_samples:,} draws of the posterior"
     if with_prior:
-        caption += "; contraction is 1 − the ratio of posterior to prior variance"
+        caption += "; contraction: 1 − posterior variance ÷ prior variance"
     if many and with_prior:
         caption += "; the parameters that x_o says most about come first"
     return Table(caption, tuple(columns), tuple(rows), sortable=len(rows) > 1, filterable=many)
@@ -82,7 +83,7 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
 
 def legend_of(record: FitRecord, fill: bool = False) -> tuple[tuple[str, str], ...]:
     """Marks of the curves that are there."""
-    marks = [("posterior", "posterior given x_o")]
+    marks = [("posterior", "posterior")]
     marks += [("inner", "its central 90%")] if fill else []
     marks += [("prior", "prior")] if record.prior is not None else []
     marks += [("reference", "exact posterior")] if record.exact is not None else []
@@ -153,5 +154,5 @@ def _ordered(marginals: Sequence[Marginal]) -> list[Marginal]:
     return sorted(marginals, key=lambda m: -(m.contraction or 0.0))
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+def _rounded(value: float | None) -> Written | None:
+    return None if value is None else Written(f"{value:.3f}".replace("-", "−"), value)

@@ -20,7 +20,7 @@ from validation.page.words import measured, number, plural
 from ..sources import FitRecord
 from .density import Array
 
-_SIZE = (540, 230)
+_SIZE = (420, 220)
 _MOST_VALUES = 2_000
 _NUM_FURTHEST = 8
 _NUM_SIMULATIONS, _SECONDS = 200, 120.0
@@ -110,8 +110,8 @@ def predictive_section(found: Predictive | str, key: str) -> Section:
         )
     blocks.append(
         Text(
-            "The observation was used to fit and is used again to check: agreement here is "
-            "necessary, not sufficient.",
+            "x_o was used to fit and is used again here: a wrong model or a wrong posterior may "
+            "show, a right one is not proved.",
             note=True,
         )
     )
@@ -128,14 +128,16 @@ def _figure(found: Predictive) -> Figure:
     index = np.arange(1, len(x_o) + 1)
     with canvas(*_SIZE) as (figure, axes):
         if len(index) <= 24:
-            axes.vlines(index, low, high, color=LIGHT["posterior"], alpha=0.35, linewidth=5)
-            axes.vlines(index, left_half, right_half, color=LIGHT["posterior"], linewidth=5)
+            axes.vlines(index, low, high, color=LIGHT["posterior"], alpha=0.35, linewidth=7)
+            axes.vlines(index, left_half, right_half, color=LIGHT["posterior"], linewidth=7)
         else:
             axes.fill_between(index, low, high, color=LIGHT["posterior"], alpha=0.2, linewidth=0)
             axes.fill_between(index, left_half, right_half, color=LIGHT["posterior"], alpha=0.35,
                               linewidth=0)  # fmt: skip
             axes.plot(index, median, color=LIGHT["posterior"], linewidth=1)
-        dots(axes, index, x_o, LIGHT["observed"], 6 if len(index) <= 60 else 3, 1.0)
+        size = 5.5 if len(index) <= 60 else 3
+        dots(axes, index, x_o, LIGHT["page"], size + 2.5, 1.0)
+        dots(axes, index, x_o, LIGHT["observed"], size, 1.0)
         ends = min(low.min(), x_o.min()), max(high.max(), x_o.max())
         margin = 0.06 * (ends[1] - ends[0]) or 1.0
         axes.set(xlim=(0.5, len(index) + 0.5), ylim=(ends[0] - margin, ends[1] + margin))
@@ -151,10 +153,10 @@ def _figure(found: Predictive) -> Figure:
     )
     return Figure(
         svg,
-        alt=f"{found.covered:.0%} of the {p} values of x_o lie inside the central 90% of "
-        f"{len(found.x)} simulations at draws of the posterior.",
-        caption=f"{found.covered:.0%} of the {p} values of x_o lie inside the central 90% of "
-        f"{len(found.x):,} simulations.",
+        alt=f"x_o beside {len(found.x)} simulations: {found.covered:.0%} of its "
+        f"{plural(p, 'value')} {_lie(p)} inside their central 90%.",
+        caption=f"{found.covered:.0%} of the {plural(p, 'value')} of x_o {_lie(p)} inside the "
+        f"central 90% of {len(found.x):,} simulations at draws of the posterior.",
         legend=(
             ("dot", "x_o"),
             ("posterior", "half of the simulations"),
@@ -165,6 +167,10 @@ def _figure(found: Predictive) -> Figure:
         ),
         wide=True,
     )
+
+
+def _lie(count: int) -> str:
+    return "lies" if count == 1 else "lie"
 
 
 def _furthest(found: Predictive) -> Table:
@@ -201,6 +207,6 @@ def _one_scale(x: Array) -> bool:
 def covered_words(found: Predictive) -> str:
     """The line of the verdict."""
     return (
-        f"Data simulated at the posterior: {number(100 * found.covered, 3)}% of the values of x_o "
-        "lie inside the central 90%. Agreement here is necessary, not sufficient."
+        f"Of the values of x_o, {found.covered:.0%} lie inside the central 90% of "
+        "data simulated at the posterior."
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pprint import pformat
 from typing import Any
 
 from simulators.base import numbered_names
 from validation.page import Block, Code, Facts, Section, Text
-from validation.page.words import number
+from validation.page.words import number, plural
 
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER
@@ -49,12 +50,12 @@ def replay_section(record: FitRecord, key: str) -> Section:
         )
     blocks += [
         Code(fit_code(record), "Python"),
+        *_constants(record.posterior),
         *([validation_step(record)] if record.posterior.answer is not None else []),
-        Facts(_constants(record.posterior), folded="All constants of the fit"),
     ]
     if record.versions is not None:
-        blocks.append(Text("Made with these versions; others may differ in the last digits:"))
-        blocks.append(Facts(tuple(record.versions.items())))
+        told = "Versions it was made with; others may differ in the last digits"
+        blocks.append(Facts(tuple(record.versions.items()), folded=told))
     else:
         blocks.append(
             Text("The versions that made this fit were not recorded in its files.", note=True)
@@ -112,7 +113,7 @@ def _checking(plan: Plan | None) -> list[str]:
 
 
 def validation_code(record: FitRecord) -> str:
-    """The two lines that validate the method behind a fit: its rounds, without their check."""
+    """The lines that validate the method behind a fit: its rounds, without their check."""
     posterior = record.posterior
     rounds, calls = _budget(record)
     task, setup = "simulator", ""
@@ -127,20 +128,22 @@ def validation_code(record: FitRecord) -> str:
     of = f'{{"calls": {calls}, "config": {constants}.to_dict()}}'
     return (
         f"{setup}"
-        f"q = validation.PerObservation(lambda x, seed: abi.fit(prior, simulator, x, {words}))\n"
-        f"validation.validate(q, *simulators.sample_joint({task}, {NUM_FITS}, seed=0), "
-        f'controls=True).save("validation.json", of={of})'
+        "q = validation.PerObservation(lambda x, seed: abi.fit(\n"
+        f"    prior, simulator, x, {words}))\n"
+        f"pairs = simulators.sample_joint({task}, {NUM_FITS}, seed=0)\n"
+        "report = validation.validate(q, *pairs, controls=True)\n"
+        f'report.save("validation.json", of={of})'
     )
 
 
 def validation_step(record: FitRecord) -> Code:
-    """The two lines that validate, and what they cost at this fit's own pace."""
+    """The lines that validate, and what they cost at this fit's own pace."""
     minutes = NUM_FITS * sum(r.seconds for r in record.posterior.rounds) / 60
     pace = f"{number(minutes, 2)} minutes" if minutes < 90 else f"{number(minutes / 60, 2)} hours"
     return Code(
         validation_code(record),
-        f"To test the method behind it over the whole prior, in two lines (the price is {NUM_FITS} "
-        f"fits, {pace} at the pace of this one; then give validation.json to abi report as well):",
+        f"To test the method over the whole prior ({NUM_FITS} fits, {pace} at the pace of this "
+        "one), and then give validation.json to abi report as well:",
     )
 
 
@@ -158,7 +161,7 @@ def _problem(record: FitRecord) -> tuple[list[str], list[str]]:
             line, value = _import(found)
             imports.append(line)
             setup += [] if value == what else [f"{what} = {value}"]
-    return sorted(set(imports)), setup
+    return _joined(imports), setup
 
 
 def _import(found: dict[str, Any]) -> tuple[str, str]:
@@ -170,11 +173,27 @@ def _import(found: dict[str, Any]) -> tuple[str, str]:
     return f"from {module} import {first}", f"{path}({words})"
 
 
+def _joined(imports: Sequence[str]) -> list[str]:
+    """One line a module.
+
+    >>> _joined(["from ball import throw", "from ball import Prior", "from other import x"])
+    ['from ball import Prior, throw', 'from other import x']
+    """
+    names: dict[str, set[str]] = {}
+    for line in imports:
+        module, _, name = line.partition(" import ")
+        names.setdefault(module, set()).add(name)
+    return [
+        f"{module} import {', '.join(sorted(found))}" for module, found in sorted(names.items())
+    ]
+
+
 def _observation(record: FitRecord) -> tuple[list[str], str]:
     """Import lines, and the line that defines x_o."""
     x_o = record.posterior.x_o
     if len(x_o) <= _LONGEST_OBSERVATION:
-        values = pformat(x_o.tolist(), width=92, compact=True)
+        shortest = [float(str(value)) for value in x_o.numpy()]  # that reads back as the same
+        values = pformat(shortest, width=70, compact=True)
         return ["import torch"], f"x_o = torch.tensor({values})"
     if record.plan is None:
         return [], f"x_o = abi.load({record.name!r}).x_o"
@@ -199,11 +218,21 @@ def _own_names(record: FitRecord) -> tuple[str, ...] | None:
     return numbered_names(record.posterior.theta_dim)
 
 
-def _constants(posterior: ABIPosterior) -> tuple[tuple[str, str], ...]:
-    found = [("seed", str(posterior.seed))]
-    for name, value in posterior.config.to_dict().items():
-        if isinstance(value, dict):
-            found += [(f"{name}.{inner}", str(part)) for inner, part in value.items()]
-        else:
-            found.append((name, str(value)))
-    return tuple(found)
+def _constants(posterior: ABIPosterior) -> list[Block]:
+    """What was changed from the default, and all of them folded."""
+    usual = _flat(ABIConfig().to_dict())
+    own = _flat(posterior.config.to_dict())
+    changed = tuple((name, value) for name, value in own.items() if value != usual.get(name))
+    words = f"{plural(len(changed), 'constant')} changed from the default:"
+    blocks: list[Block] = [Text(words if changed else "All constants have their default values.")]
+    blocks += [Facts(changed)] if changed else []
+    return [*blocks, Facts(tuple(own.items()), folded="All constants of the fit")]
+
+
+def _flat(values: dict[str, Any]) -> dict[str, str]:
+    """Constants of constants by their whole name, all as text."""
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        inner = value if isinstance(value, dict) else {"": value}
+        found |= {f"{name}.{key}".rstrip("."): str(part) for key, part in inner.items()}
+    return found

@@ -1,4 +1,4 @@
-"""What each round did and cost: tolerance, acceptance, calls, what was dropped, losses, seconds."""
+"""What each round did and cost; of tolerance, selection and drops only what was at work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from validation.page import Block, Figure, Figures, Readout, Section, Series, Table, Text
+from validation.page import Block, Cell, Figure, Figures, Readout, Section, Series, Table, Text
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
 from validation.page.words import listing, number
@@ -21,38 +21,12 @@ def rounds_section(record: FitRecord, key: str) -> Section:
     """One row a round, and what changed over them."""
     rounds = record.posterior.rounds
     blocks: list[Block] = [_table(rounds)]
-    if len(rounds) > 1:
-        blocks.append(
-            Figures(
-                (
-                    _line("Tolerance", rounds, [r.tolerance for r in rounds]),
-                    _line("Accepted share", rounds, [r.accepted / r.pairs for r in rounds], True),
-                    _line("Dropped share", rounds, [r.dropped_fraction for r in rounds], True),
-                )
-            )
-        )
-    blocks.append(
-        Text(
-            f"The tolerance is in the units of each round’s own distance. {_dropped(record)} "
-            "Losses are those of held-out pairs in the epoch that was kept.",
-            note=True,
-        )
-    )
+    figures = _figures(record) if len(rounds) > 1 else ()
+    if figures:
+        blocks.append(Figures(figures))
+    blocks += [Text(text, note=True) for text in _explained(record)]
+    blocks += _losses(rounds)
     return Section(f"{key}-rounds", "Rounds", tuple(blocks))
-
-
-def _dropped(record: FitRecord) -> str:
-    """What a dropped theta is, and whether dropping it biases the answer."""
-    if not retries(record):
-        return (
-            "Dropped: theta whose one simulation failed; among the pairs that are left, theta "
-            "given x is what it was."
-        )
-    return (
-        "Dropped: theta whose simulations stayed outside the tolerance for as many calls as a "
-        "theta may use; they bias the posterior towards theta whose data fall near x_o easily (Lu "
-        "& Wong 2025, Theorem 2.2)."
-    )
 
 
 def retries(record: FitRecord) -> bool:
@@ -65,27 +39,100 @@ def retries(record: FitRecord) -> bool:
     return posterior.config.proposal == "generator" or known
 
 
+def selects(rounds: Sequence[RoundRecord]) -> bool:
+    """Whether a tolerance was at work in a round."""
+    return any(r.selected for r in rounds)
+
+
+def drops(rounds: Sequence[RoundRecord]) -> bool:
+    """Whether a theta was given up."""
+    return any(r.dropped_fraction > 0 for r in rounds)
+
+
+def _figures(record: FitRecord) -> tuple[Figure, ...]:
+    """What changed, of what was at work."""
+    rounds = record.posterior.rounds
+    figures = []
+    if selects(rounds):
+        figures.append(_line("Tolerance", rounds, [r.tolerance for r in rounds]))
+        kept = [r.accepted / r.pairs for r in rounds]
+        figures.append(_line("Share of pairs kept", rounds, kept, True))
+    if drops(rounds) and retries(record):
+        dropped = [r.dropped_fraction for r in rounds]
+        figures.append(_line("Share of theta given up", rounds, dropped, True))
+    return tuple(figures)
+
+
+def _explained(record: FitRecord) -> list[str]:
+    """The words of the table that do not explain themselves."""
+    rounds = record.posterior.rounds
+    texts = []
+    if any(r.x_o_p_value is not None for r in rounds):
+        texts.append(
+            "p of x_o: a small one says that x_o is unusual among the round’s simulations."
+        )
+    if selects(rounds):
+        texts.append(
+            "Pairs farther from x_o than the tolerance are left out; its unit is that of the "
+            "round’s own distance."
+        )
+    if drops(rounds):
+        texts.append(
+            "Given up: theta whose simulations stayed outside the tolerance for as many calls as a "
+            "theta may use. It biases the posterior towards theta whose data fall near x_o easily "
+            "(Lu & Wong 2025, Theorem 2.2)."
+            if retries(record)
+            else "Given up: theta whose one simulation failed."
+        )
+    return texts
+
+
 def _table(rounds: Sequence[RoundRecord]) -> Table:
+    """A column of what is always so, and of the rest where it happened."""
+    columns: list[tuple[str, list[Cell]]] = [
+        ("round", [r.round for r in rounds]),
+        ("simulator calls", [r.simulator_calls for r in rounds]),
+    ]
+    if any(r.failures for r in rounds):
+        columns.append(("failed", [r.failures for r in rounds]))
+    if any(r.proposed != r.simulator_calls for r in rounds):
+        columns.append(("theta tried", [r.proposed for r in rounds]))
+    if drops(rounds):
+        columns.append(("given up", [f"{r.dropped_fraction:.1%}" for r in rounds]))
+    columns.append(("pairs to train on", [r.pairs for r in rounds]))
+    if selects(rounds):
+        columns.append(("tolerance", [float(r.tolerance) for r in rounds]))
+        columns.append(("pairs kept", [r.accepted for r in rounds]))
+    if any(r.x_o_p_value is not None for r in rounds):
+        values = [r.x_o_p_value for r in rounds]
+        columns.append(("p of x_o", [None if v is None else float(f"{v:.2g}") for v in values]))
+    columns.append(("seconds", [round(r.seconds, 1) for r in rounds]))
+    names, cells = zip(*columns, strict=True)
+    return Table("What each round did", names, tuple(zip(*cells, strict=True)))
+
+
+def _losses(rounds: Sequence[RoundRecord]) -> list[Block]:
+    """Held-out losses, which compare trainings of one round and no two rounds."""
+    logs = [(r.round, r.encoder, r.network, r.generator) for r in rounds]
+    if not any(network or generator for _, _, network, generator in logs):
+        return []
     rows = tuple(
         (
-            r.round,
-            float(r.tolerance),
-            r.simulator_calls,
-            r.failures,
-            r.proposed,
-            f"{r.dropped_fraction:.1%}",
-            r.pairs,
-            r.accepted,
-            None if r.network is None else float(r.network.validation_loss),
-            None if r.generator is None else float(r.generator.validation_loss),
-            r.x_o_p_value,
-            round(r.seconds, 1),
+            number_,
+            encoder,
+            *(None if log is None else float(log.validation_loss) for log in (network, generator)),
         )
-        for r in rounds
+        for number_, encoder, network, generator in logs
     )
-    columns = "round, tolerance, calls, failures, proposed, dropped, pairs, accepted, network loss"
-    names = (*columns.split(", "), "generator loss", "p of x_o", "seconds")
-    return Table("What each round did", names, rows)
+    return [
+        Table(
+            "What the networks saw of x, and their losses on held-out pairs in the epoch that was "
+            "kept",
+            ("round", "encoder", "quantile network", "generator"),
+            rows,
+            folded="Training",
+        )
+    ]
 
 
 def _line(

@@ -10,18 +10,18 @@ from validation.controls import CONTROLS
 from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
 from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
-from validation.page.words import listing, number
+from validation.page.words import listing, number, plural
 from validation.swaps.deviations import Deviation
 from validation.swaps.words import TESTS
 
 from ...verdict.record import ALPHA, Check
 from ..sources import FitRecord
 from .by_calls import calls_blocks
-from .glance import MOST_ROWS, WIDTH, short
+from .glance import WIDTH, short
 
 MOST_SHOWN = 12
 """Parameters of the section's picture."""
-_WIDE, _ROW = 540, 24
+_ROW = 26
 _LARGEST_BIAS, _LARGEST_RATIO = 3.0, 4.0
 """Where the axes end at most."""
 _TICKS = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
@@ -33,26 +33,25 @@ def verdict_section(record: FitRecord, key: str) -> Section:
     check = verdict.check
     blocks: list[Block] = []
     if check.parameters:
-        blocks.append(deviation_figure(check, MOST_SHOWN, _WIDE))
+        blocks.append(deviation_figure(check))
     blocks += _tests(check)
     blocks += calls_blocks(record.posterior)
     facts = [
-        ("check pairs that judged", f"{check.num_pairs:,}"),
-        ("left out, their x out of reach", f"{check.left_out:,}"),
-        ("simulator calls for them", f"{verdict.num_calls:,}"),
-        ("of which failed", f"{verdict.failures:,}"),
+        ("simulations that judged", f"{check.num_pairs:,}"),
+        ("left out: beyond the answer’s reach", f"{check.left_out:,}" if check.left_out else ""),
+        ("simulator calls for them", f"{verdict.num_calls:,}" if verdict.num_calls else ""),
+        ("calls that failed", f"{verdict.failures:,}" if verdict.failures else ""),
     ]
-    blocks.append(Facts(tuple(facts)))
+    blocks.append(Facts(tuple((name, value) for name, value in facts if value)))
     return Section(f"{key}-verdict", "The verdict in detail", tuple(blocks))
 
 
-def deviation_figure(check: Check, most: int = MOST_ROWS, width: int = WIDTH) -> Figure:
+def deviation_figure(check: Check) -> Figure:
     """Bias and sd ratio of each parameter with their intervals; of many, the worst ones."""
     parts = [part for part in check.parameters if all(map(math.isfinite, _numbers(part)))]
     worst = sorted(parts, key=lambda part: (part.wrong, part.size), reverse=True)
-    shown = worst if len(parts) > most else parts
-    shown = shown[:most]
-    with canvas(width, 46 + _ROW * max(1, len(shown))) as (figure, axes):
+    shown = worst[:MOST_SHOWN] if len(parts) > MOST_SHOWN else parts
+    with canvas(WIDTH, 46 + _ROW * max(1, len(shown))) as (figure, axes):
         axes.remove()
         bias, ratio = figure.subplots(1, 2, sharey=True)
         for row, part in enumerate(reversed(shown)):
@@ -60,7 +59,7 @@ def deviation_figure(check: Check, most: int = MOST_ROWS, width: int = WIDTH) ->
             _interval(ratio, row, (part.sd_ratio, part.sd_ratio_low, part.sd_ratio_high), 1.0)
         _axes(bias, ratio, shown)
         svg = inline_svg(figure)
-    caption = "Intervals at x_o hold together with 95%."
+    caption = "With 95% confidence all intervals hold at once, at x_o."
     if len(shown) < len(check.parameters):
         caption = f"The {len(shown)} worst of {len(check.parameters)} parameters. {caption}"
     return Figure(
@@ -69,12 +68,12 @@ def deviation_figure(check: Check, most: int = MOST_ROWS, width: int = WIDTH) ->
         caption=caption,
         title="How far off it may be",
         legend=(
-            ("posterior", "holds what is right"),
-            ("observed", "leaves it out"),
-            ("bound", "right: no bias, the true sd"),
+            ("posterior", "interval that allows no error"),
+            ("observed", "interval that rules it out"),
+            ("bound", "no error"),
         ),
         numbers=_numbers_table(check),
-        wide=width > WIDTH,
+        wide=True,
     )
 
 
@@ -96,11 +95,11 @@ def _axes(bias: Any, ratio: Any, shown: Sequence[Deviation]) -> None:
     """Ends, ticks and names."""
     ends = [abs(end) for part in shown for end in (part.bias_low, part.bias_high)]
     reach = 1.08 * min(max([0.5, *ends]), _LARGEST_BIAS)
-    bias.set(xlim=(-reach, reach), xlabel="bias, in sds")
+    bias.set(xlim=(-reach, reach), xlabel="bias of the mean, in sd")
     bias.locator_params(axis="x", nbins=5)
     ends = [max(end, 1.0 / end) for part in shown for end in _ratio_ends(part)]
     reach = 1.08 * min(max([1.5, *ends]), _LARGEST_RATIO)
-    ratio.set(xscale="log", xlim=(1.0 / reach, reach), xlabel="sd over the true sd")
+    ratio.set(xscale="log", xlim=(1.0 / reach, reach), xlabel="sd ÷ true sd")
     few = (0.25, 0.5, 1.0, 2.0, 4.0) if reach > 2.2 else _TICKS
     ticks = [tick for tick in few if 1.0 / reach <= tick <= reach]
     ratio.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
@@ -132,7 +131,7 @@ def _numbers_table(check: Check) -> Table:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (part.name, *(float(f"{value:.3g}") for value in _numbers(part))) for part in worst
     )
-    caption = "Bias in posterior sds and sd over the true sd at x_o, with 95% intervals"
+    caption = "Bias of the mean in posterior sd, and sd ÷ true sd, at x_o, with 95% intervals"
     return Table(caption, columns, rows, sortable=len(rows) > 1)
 
 
@@ -143,30 +142,34 @@ def _tests(check: Check) -> list[Block]:
     if check.p_value is None:
         return [
             Text(
-                f"{check.num_pairs:,} check pairs can be judged: too few for a test of the answer."
+                "Too few simulations to test the answer: "
+                f"{plural(check.num_pairs, 'simulation')} can judge it."
             )
         ]
-    said = "rejects" if check.rejects else "does not reject"
-    rows: list[tuple[Cell, ...]] = [("all together", _p(check.p_value), said, "any of the below")]
+    said = "rejected" if check.rejects else "not rejected"
+    rows: list[tuple[Cell, ...]] = [
+        ("all together", _p(check.p_value), f"{said} at the level of {ALPHA:g}")
+    ]
     rows += [
-        (TESTS.get(name, name), _p(p), "", NOTES[name].sees if name in NOTES else "")
+        (TESTS.get(name, name), _p(p), NOTES[name].sees if name in NOTES else "")
         for name, p in check.p_values.items()
     ]
     blocks: list[Block] = [
         Table(
-            f"The panel's tests of {check.num_pairs:,} check pairs around x_o; the level of "
-            f"{ALPHA:g} holds for all together",
-            ("test", "p", "verdict", "sees"),
+            f"The answer, tested by {plural(check.num_pairs, 'simulation')} near x_o that no "
+            "training saw. The verdict takes the p-value of all tests together, which allows for "
+            "their number; those of single tests show where it comes from",
+            ("test", "p", "what it sees (q: this answer)"),
             tuple(rows),
         )
     ]
     if check.controls:
-        judged = {"the answer": check.p_value}
+        judged = {"this answer": check.p_value}
         judged |= {CONTROLS.get(name, name): p for name, p in check.controls.items()}
         blocks.append(
             Table(
-                "The answer beside what is wrong on purpose, which the same panel should reject",
-                ("judged", "p", "verdict"),
+                "The same tests on answers that are wrong on purpose, which they should reject",
+                ("answer", "p", "verdict"),
                 tuple(
                     (name, _p(p), "rejected" if p <= ALPHA else "not rejected")
                     for name, p in judged.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,11 +11,14 @@ import pytest
 import torch
 from pages import Outline, check_of, checked, exact, judged, page_for, stub
 
+import abi
 from abi.report.assemble import page_of
 from abi.report.fit_page import Fit, first_screen, prepare
 from abi.report.fit_verdict import fit_verdict
 from abi.report.page_verdict import page_verdict
 from abi.report.sections.by_calls import calls_blocks
+from abi.report.sections.replay import replay_section
+from abi.report.sections.rounds import rounds_section
 from abi.report.sections.verdict import deviation_figure, verdict_section
 from abi.report.sources import FitRecord
 from abi.report.validated import belonging, identity_of
@@ -65,16 +69,15 @@ def test_the_tone_is_that_of_the_fits_own_verdict(check: Check, tone: str, start
 
 def test_the_words_say_what_a_verdict_rests_on() -> None:
     verdict = fit_verdict(fit_of(judged(stub(2), PASSES)))
-    assert "It rests on 300 pairs" in verdict.words
-    assert "3 tests together give p = 0.4" in verdict.words
-    assert "they reject the prior in its place (p = 0.002)" in verdict.words
-    assert "below 0.2 sd would go unseen" in verdict.words
+    assert "3 tests compare the answer with 300 simulations near x_o" in verdict.words
+    assert "together they give p = 0.4" in verdict.words
+    assert "The same tests reject the prior in its place (p = 0.002)" in verdict.words
     lines = " ".join(verdict.rests_on)
-    assert "Could x_o come from this model? p = 0.5" in lines
-    assert "SBC 0.5, HPD 0.3, score rank 0.4" in lines
-    assert "moved the answer by 0.30 sds" in lines
+    assert "x_o is not unusual among the simulations near the answer (p = 0.5)" in lines
+    assert "moved the answer by 0.30 sd; two exact samples differ by 0.05" in lines
     words = fit_verdict(fit_of(judged(stub(2), CANNOT_TELL))).words
-    assert "but not the posterior 1.5 times too wide (p = 0.3)" in words
+    assert "fail to reject the posterior 1.5 times too wide (p = 0.3)" in words
+    assert "as they should" not in words
 
 
 def test_an_implausible_observation_is_never_green(good: dict[str, Any]) -> None:
@@ -89,7 +92,96 @@ def test_an_implausible_observation_is_never_green(good: dict[str, Any]) -> None
     verdict = fit_verdict(fit_of(record))
     assert verdict.tone == "untested"
     assert verdict.headline == "Cannot tell: x_o is unusual data of this model (p = 0.003)"
-    assert any("one x_o in 333" in line for line in verdict.rests_on)
+    assert not any("x_o is" in line for line in verdict.rests_on)  # it is said above
+
+
+@pytest.mark.parametrize(("check", "num_rounds"), [(PASSES, 2), (FAILS, 2), (FAILS, 1)])
+def test_the_warning_about_x_o_stands_first_whatever_the_verdict(
+    check: Check, num_rounds: int
+) -> None:
+    record = judged(stub(2), check, x_o_p_value=0.003)
+    posterior = replace(record.posterior, rounds=record.posterior.rounds[-num_rounds:])
+    record = replace(record, posterior=posterior)
+    (notice,) = page_of([fit_of(record)], [], None, ()).notices
+    among = "near the answer" if num_rounds == 2 else "from the prior"
+    assert notice.headline == f"x_o is unusual among the simulations {among}"
+    assert "A correct model does that to at most one observation in 333" in notice.words
+    html = page_for(record)
+    assert html.index('class="notice"') < html.index('id="verdict"')
+    usual = judged(stub(2), check, x_o_p_value=0.02)
+    assert page_of([fit_of(usual)], [], None, ()).notices == ()
+
+
+def test_a_warning_names_its_fit_where_there_are_several() -> None:
+    rare = replace(judged(stub(2), PASSES, x_o_p_value=0.003), name="rare")
+    fits = [fit_of(judged(stub(2), PASSES)), fit_of(rare)]
+    (notice,) = page_of(fits, [], None, ()).notices
+    assert notice.headline.startswith("rare: x_o is unusual")
+
+
+def test_the_verdict_is_told_by_words_and_shape_as_well_as_by_colour() -> None:
+    shapes = set()
+    for check, word in ((PASSES, "Passes"), (FAILS, "Fails"), (CANNOT_TELL, "Cannot tell")):
+        html = page_for(judged(stub(2), check))
+        verdict = html[html.index('id="verdict"') :].split("</section>")[0]
+        assert f'<span class="outcome">{word}:</span>' in verdict
+        shapes.add(re.findall(r'<svg class="icon".*?</svg>', verdict)[0])
+    assert len(shapes) == 3
+
+
+def test_tests_stand_before_rounds(good: dict[str, Any]) -> None:
+    record = judged(stub(2), PASSES)
+    own = {**good, "of": identity_of(record.posterior)}
+    keys = [part.key for part in page_of([fit_of(record)], [("v", own)], None, ()).sections]
+    assert keys == [
+        *("fit1-posterior", "fit1-verdict", "fit1-predictive", "tests", "fit1-rounds"),
+        *("fit1-repeat", "repeat-tests"),
+    ]
+
+
+def test_rounds_print_what_was_at_work_in_them() -> None:
+    """No tolerance where all pairs were kept, nothing given up where no theta was."""
+    record = stub(2)  # keeps half of its pairs
+
+    def changed(**values: Any) -> list[str]:
+        rounds = tuple(replace(r, **values) for r in record.posterior.rounds)
+        posterior = replace(record.posterior, rounds=rounds)
+        section = rounds_section(replace(record, posterior=posterior), "fit1")
+        titles = [f.title for b in section.blocks if b.kind == "figures" for f in b.figures]
+        texts = [block.text for block in section.blocks if block.kind == "text"]
+        return [*tables(section.blocks)[0].columns, *titles, *texts]
+
+    plain = ["round", "simulator calls", "pairs to train on", "seconds"]
+    assert changed(accepted=100) == plain
+    selected = changed()
+    assert [name for name in selected if name not in plain][:4] == [
+        *("tolerance", "pairs kept", "Tolerance", "Share of pairs kept"),
+    ]
+    lost = changed(accepted=100, dropped_fraction=0.1, failures=10)
+    assert {"failed", "given up", "Share of theta given up"} <= set(lost)
+    assert "(Lu & Wong 2025, Theorem 2.2)" in lost[-1]  # no network: its theta were tried again
+
+
+def test_constants_show_what_was_changed_and_fold_the_rest() -> None:
+    record = stub(2)
+
+    def facts(config: abi.ABIConfig) -> tuple[list[str], list[tuple[tuple[str, str], ...]]]:
+        posterior = replace(record.posterior, config=config)
+        blocks = replay_section(replace(record, posterior=posterior), "fit1").blocks
+        found = [block for block in blocks if block.kind == "facts"]
+        texts = [block.text for block in blocks if block.kind == "text"]
+        assert "num_slices" in dict(found[-1].items)
+        assert found[-1].folded
+        return texts, [block.items for block in found if not block.folded]
+
+    texts, shown = facts(abi.ABIConfig())
+    assert "All constants have their default values." in texts
+    assert shown == []
+    texts, shown = facts(
+        abi.ABIConfig(num_slices=3, flow=replace(abi.ABIConfig().flow, num_bins=7))
+    )
+    assert "2 constants changed from the default:" in texts
+    assert shown == [(("num_slices", "3"), ("flow.num_bins", "7"))]
 
 
 def test_a_fit_far_from_the_exact_posterior_is_not_green_for_its_tests() -> None:
@@ -114,7 +206,7 @@ def test_a_validation_of_the_method_is_green_only_beside_a_fit_that_passes(
     good: dict[str, Any],
 ) -> None:
     for check, tone, headline in (
-        (PASSES, "not-rejected", "Passes its check; not rejected by 3 tests"),
+        (PASSES, "not-rejected", "Passes: p = 0.4 over 3 tests"),
         (CANNOT_TELL, "untested", "Cannot tell: with 300 check pairs"),
         (FAILS, "rejected", "Fails: theta_2"),
     ):
@@ -123,6 +215,8 @@ def test_a_validation_of_the_method_is_green_only_beside_a_fit_that_passes(
         verdict = page_verdict([fit_of(record)], [("v.json", {**good, "of": of})])
         assert verdict.tone == tone
         assert verdict.headline.startswith(headline)
+        said = "A validation beside it: not rejected by 3 tests." in verdict.words
+        assert said is (tone == "not-rejected")
 
 
 def test_a_validation_of_something_else_turns_nothing_green(good: dict[str, Any]) -> None:
@@ -170,14 +264,14 @@ def test_several_fits_are_as_green_as_the_worst() -> None:
 
 def test_many_parameters_are_shown_worst_first_and_counted() -> None:
     check = check_of(20, 0.001, 0.9)
-    figure = deviation_figure(check, 12, 540)
+    figure = deviation_figure(check)
     assert figure.caption.startswith("The 12 worst of 20 parameters.")
     assert figure.alt.startswith("How far the answer may be off: theta_20: bias 0.9 (0.7 to 1.1)")
     assert figure.alt.count("times the true one") == 12
     assert figure.numbers is not None
     assert len(figure.numbers.rows) == 21  # the log density's, too
     page = page_for(judged(stub(20), check))
-    assert "The 6 worst of 20 parameters." in Outline(page).text
+    assert "The 12 worst of 20 parameters." in Outline(page).text
 
 
 def test_an_interval_that_leaves_out_what_is_right_is_coloured() -> None:
@@ -205,7 +299,7 @@ def test_the_section_tells_tests_controls_and_rounds() -> None:
 def test_verdicts_without_pairs_or_rounds_have_pages(check: Check) -> None:
     record = judged(stub(1), check, rounds=False)
     fit = fit_of(record)
-    assert len(first_screen(fit)) == 1 + bool(check.parameters)
+    assert [figure.title for figure in first_screen(fit)] == ["The answer"]
     assert not tables(calls_blocks(record.posterior))
     page_for(record)
     page_for(replace(record, prior=None))

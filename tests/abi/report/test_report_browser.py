@@ -60,6 +60,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -
         "hundred": page_for(stub(100)),
         "judged": page_for(judged(stub(20), check_of(20, 0.001, 0.9))),
         "map": render(page_of([], [], None, (), [("power.json", MAP)])),
+        "rare": page_for(judged(stub(3), check_of(3, 0.001, 0.9), x_o_p_value=0.002)),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -114,16 +115,39 @@ def test_the_page_opens_without_errors_and_fits_the_screen(
     assert outside == []
 
 
-def test_the_first_screen_holds_the_verdict_and_a_picture_of_it_and_of_the_answer(
+def test_the_first_screen_holds_the_answer_the_verdict_and_one_picture(
     browser: Any, pages: dict[str, Path]
 ) -> None:
-    open_page(browser, pages["judged"], 1280)
-    ends = browser.execute_script(
-        """return [...document.querySelectorAll("#verdict, .first .picture")].map(
+    ends = """return [...document.querySelectorAll("#verdict, .first .picture")].map(
           (part) => part.getBoundingClientRect().bottom)"""
+    for name in ("judged", "rare"):
+        open_page(browser, pages[name], 1280)
+        found = browser.execute_script(ends)
+        assert len(found) == 2
+        assert max(found) <= 800  # of a laptop's screen
+    first = "return document.querySelector('main').children[1].className"
+    assert browser.execute_script(first) == "notice"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["both", "hundred", "judged", "map", "rare"])
+def test_no_box_cuts_what_it_holds_or_it_says_that_it_scrolls(
+    browser: Any, pages: dict[str, Path], name: str, width: int
+) -> None:
+    open_page(browser, pages[name], width)
+    cut = browser.execute_script(
+        """
+        document.querySelectorAll("details").forEach((part) => { part.open = true; });
+        dispatchEvent(new Event("resize"));
+        return [...document.querySelectorAll("main *")].filter((part) =>
+          !part.closest("svg, .wider, .unseen") && part.clientWidth > 1 && !part.matches("thead *")
+          && part.scrollWidth > part.clientWidth + 2).map((part) => part.outerHTML.slice(0, 90));
+        """
     )
-    assert len(ends) == 3
-    assert max(ends) <= 800  # of a laptop's screen
+    assert cut == []
+    if width == 390:
+        wider = "return [...document.querySelectorAll('.wider table')].map((t) => t.className)"
+        assert all(word != "cards" for word in browser.execute_script(wider))
 
 
 def test_the_reader_chooses_parameters(browser: Any, pages: dict[str, Path]) -> None:

@@ -14,6 +14,28 @@
     theme.textContent = `Colours: ${themes[chosen][1]}`;
   });
 
+  // Contents: open beside the page, folded above it.
+  const contents = document.getElementById("contents");
+  const beside = matchMedia("(min-width:75rem)");
+  const place = () => {
+    contents.open = beside.matches;
+  };
+  beside.addEventListener("change", place);
+  place();
+  contents.addEventListener("click", (event) => {
+    if (event.target.closest("a") && !beside.matches) contents.open = false;
+  });
+
+  // A table that is wider than the page says so.
+  const scrolls = [...document.querySelectorAll(".scroll")];
+  const measure = () => {
+    const wider = scrolls.map((part) => part.scrollWidth > part.clientWidth + 1);
+    scrolls.forEach((part, i) => part.classList.toggle("wider", wider[i]));
+  };
+  addEventListener("resize", measure);
+  addEventListener("toggle", measure, true);
+  measure();
+
   // Copy code.
   for (const button of document.querySelectorAll("button.copy")) {
     button.addEventListener("click", async () => {
