@@ -22,6 +22,7 @@ from .config import ABIConfig
 from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
+from .pictures import in_a_notebook, plot, plot_predictive, plot_rounds, summary
 from .quantiles.kernel import Kernel, LearnedKernel
 from .rounds.checks import CheckPairs
 from .rounds.judging import (
@@ -37,10 +38,8 @@ from .rounds.record import RoundRecord
 from .training.torch_settings import usual_torch
 from .verdict.record import Verdict
 
-DRAWS_KEY = 1
-"""Of the seed of draws."""
-CHECK_KEY = 2
-"""Of the fit's seed, for the check of its answer."""
+DRAWS_KEY = 1  # of the seed of draws
+CHECK_KEY = 2  # of the fit's seed, for the check of its answer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +73,9 @@ class ABIPosterior:
     reach: Reach | None = None
     pairs: CheckPairs | None = None
     problem: Problem | None = None
+
+    plot, plot_predictive, plot_rounds = plot, plot_predictive, plot_rounds
+    summary, _repr_html_ = summary, in_a_notebook
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")
@@ -146,9 +148,8 @@ class ABIPosterior:
         """
         theta = torch.as_tensor(theta, dtype=torch.float32)
         if theta.ndim != 2 or theta.shape[1] != self.theta_dim:
-            raise ValueError(
-                f"`theta` must have shape (n, {self.theta_dim}); got {tuple(theta.shape)}."
-            )
+            got = tuple(theta.shape)
+            raise ValueError(f"`theta` must have shape (n, {self.theta_dim}); got {got}.")
         if self._is_own(x):
             return self.model.log_prob(theta)
         q, rows = self._elsewhere(x)
@@ -213,10 +214,9 @@ class ABIPosterior:
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
         """(q, theta, x) for a test of :mod:`validation`, as in ``colt(*posterior.check_pairs())``.
 
-        theta (n, d) and x (n, p) are the pairs behind the verdict, and q draws from this posterior
-        as they were drawn: inside its high-density region.
-
-        q holds ``num_draws`` at each x. A ValueError says so where there are no pairs.
+        theta (n, d) and x (n, p) are the pairs behind the verdict, and q holds ``num_draws`` of
+        this posterior at each x, drawn as they were: inside its high-density region. A ValueError
+        says so where there are no pairs.
         """
         if self.pairs is None or (answer := self.answer) is None:
             raise ValueError(f"`check_pairs`: {self.verdict.headline}.")
@@ -254,9 +254,8 @@ class ABIPosterior:
     def to_zuko(self) -> nn.Module:
         """The posterior as a zuko flow over theta, to train on, to compose, or to draw from.
 
-        ``flow = posterior.to_zuko()`` is a module; ``flow()`` is a distribution whose ``log_prob``,
-        ``sample`` and ``rsample`` are those of this posterior, the prior's support included. It is
-        a copy: training it leaves the posterior as it is.
+        ``flow = posterior.to_zuko()`` is a module, a copy; ``flow()`` is a distribution whose
+        ``log_prob``, ``sample`` and ``rsample`` are those of this posterior, support included.
 
         Raises:
             NotImplementedError: if the generator has no density.

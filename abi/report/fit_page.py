@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from validation.page import Block, Facts, Figure, Section, Text
 from validation.page.words import number
 
+from ..pictures.marginals import Marginal
+from ..pictures.predicted import Predictive
 from .sections.exact import Distance, distance_to_exact, exact_section
 from .sections.glance import answer_figure
-from .sections.marginals import Marginal, marginals_of
 from .sections.posterior import posterior_section
-from .sections.predictive import Predictive, predict, predictive_section
+from .sections.predictive import predict, predictive_section
 from .sections.replay import replay_section
 from .sections.rounds import rounds_section
 from .sections.verdict import deviation_figure, verdict_section
@@ -32,7 +33,7 @@ class Fit:
 
 def prepare(record: FitRecord, num_predictive: int | None, seed: int, key: str) -> Fit:
     """Simulate and compare what a report needs."""
-    marginals = marginals_of(record)
+    marginals = record.marginals
     return Fit(
         record,
         marginals,
@@ -54,7 +55,7 @@ def first_screen(fit: Fit) -> tuple[Figure, ...]:
 def fit_sections(fit: Fit, wanted: Sequence[str]) -> tuple[Section, ...]:
     """Posterior, verdict, exact, predictive, rounds, and how to repeat it."""
     record, key = fit.record, fit.key
-    sections = [posterior_section(record, wanted, key), verdict_section(record, key)]
+    sections = [posterior_section(record, fit.marginals, wanted, key), verdict_section(record, key)]
     if fit.distance is not None:
         sections.append(exact_section(fit.distance, key))
     sections += [

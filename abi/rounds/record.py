@@ -17,6 +17,14 @@ from .regions import Region
 
 
 @dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of each parameter, d values each."""
+
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class RoundRecord:
     """One round of Algorithm 2 in numbers.
 
@@ -38,6 +46,7 @@ class RoundRecord:
         before: the answer of the round before, judged by this round's fresh pairs; None where
             there is none, or it answers at x_o alone.
         moved: from that answer to this round's, at x_o.
+        answer: this round's answer at x_o in numbers; None in fits of an earlier version.
     """
 
     round: int
@@ -55,6 +64,7 @@ class RoundRecord:
     x_o_p_value: float | None = None
     before: Check | None = None
     moved: Distance | None = None
+    answer: Moments | None = None
 
     __repr__ = summary
 
@@ -85,6 +95,8 @@ class RoundRecord:
             judged["before"] = Check.from_dict(values["before"])
         if values.get("moved") is not None:
             judged["moved"] = Distance(**values["moved"])
+        if values.get("answer") is not None:
+            judged["answer"] = Moments(**{k: tuple(v) for k, v in values["answer"].items()})
         return cls(**{**values, **logs, **judged})
 
 

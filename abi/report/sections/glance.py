@@ -12,13 +12,13 @@ from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
 from validation.page.words import listing
 
-from .density import curve
-from .marginals import Marginal
+from ...pictures.density import curve
+from ...pictures.marginals import Marginal
+from ...pictures.style import short
 
 MOST_ROWS = 6
 """Of a picture of the first screen."""
 WIDTH, ROW = 400, 34
-_LONGEST_NAME = 18
 
 
 def answer_figure(marginals: Sequence[Marginal]) -> Figure:
@@ -58,11 +58,6 @@ def answer_figure(marginals: Sequence[Marginal]) -> Figure:
     )
 
 
-def short(name: str) -> str:
-    """A name that leaves room for its row."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
 def _value(m: Marginal) -> str:
     return f"{m.near(m.mean, 2)} ± {m.near(m.sd, 2)}"
 
@@ -72,7 +67,7 @@ def _ridge(axes: Any, m: Marginal, foot: int) -> None:
     grid, density = curve(m.draws, m.span, m.ends)
     top = max(float(density.max()), 1e-300) / 0.82
     place = (grid - m.span[0]) / (m.span[1] - m.span[0])
-    low, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.95]))
+    low, high = m.quantile(0.05), m.quantile(0.95)
     inside = ((grid >= low) & (grid <= high)).tolist()
     shade: dict[str, Any] = {"color": LIGHT["posterior"], "alpha": 0.28, "linewidth": 0}
     axes.fill_between(place, foot, foot + density / top, where=inside, **shade)
