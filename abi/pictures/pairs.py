@@ -11,7 +11,7 @@ from .density import Ends
 from .drawing import EXACT, INNER, OUTER, POSTERIOR, PRIOR, TRUTH, draw_density, draw_pair
 from .fit import Shown, chosen, shown_marginals, truth_by_name
 from .marginals import Marginal
-from .style import legend_below, picture, short
+from .style import in_lines, legend_below, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def plot(
         panels = figure.subplots(len(shown), len(shown), squeeze=False)
         for i, up in enumerate(shown):
             for j, across in enumerate(shown):
-                _panel(panels[i, j], (across, up), (j, i), len(shown), known)
+                _panel(panels[i, j], (across, up), (j, i), (len(shown), side), known)
         figure.align_labels()
         if parameters is None and len(names) > len(shown):
             figure.suptitle(
@@ -95,11 +95,19 @@ def _panel(
     axes: Axes,
     parts: tuple[Marginal, Marginal],
     place: tuple[int, int],
-    count: int,
+    grid: tuple[int, float],
     truth: Mapping[str, float],
 ) -> None:
-    """Column and row of the grid: a density, a pair, or nothing above the diagonal."""
-    (across, up), (j, i) = parts, place
+    """A density, a pair, or nothing above the diagonal.
+
+    Args:
+        axes: to draw on.
+        parts: the parameters across and up.
+        place: column and row.
+        grid: rows there are, and inches of a panel.
+        truth: by name.
+    """
+    (across, up), (j, i), (count, side) = parts, place, grid
     if j > i:
         axes.set_visible(False)
         return
@@ -128,9 +136,9 @@ def _panel(
     axes.tick_params(axis="x", labelrotation=40 if count > 5 else 0)
     size = 9.0 if count < 7 else 8.0
     if last:
-        axes.set_xlabel(short(across.name), fontsize=size)
+        axes.set_xlabel(in_lines(across.name, side), fontsize=size)
     if j == 0 and i > 0:
-        axes.set_ylabel(short(up.name), fontsize=size)
+        axes.set_ylabel(in_lines(up.name, side), fontsize=size)
 
 
 def marks_of(m: Marginal) -> tuple[list[Any], list[str]]:

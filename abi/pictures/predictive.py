@@ -163,7 +163,7 @@ def _along(found: Predictive, places: Array, series: int) -> Figure:
                 continue
             values, seen, unit = in_one_unit(x[:, k], x_o[k])
             draw_predicted(axes, places, values, seen)
-            size = 5.0 if len(places) <= 60 else 2.5
+            size = 4.0 if len(places) <= 60 else 2.5
             axes.plot(places, seen, "o", color=LIGHT["observed"], markersize=size)
             whole = bool((places == np.arange(1, len(places) + 1)).all())
             axes.set(xlabel="value number" if whole else "time", ylabel=unit)

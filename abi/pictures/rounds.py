@@ -14,13 +14,13 @@ from ..rounds.record import Moments
 from ..verdict.record import Check
 from .drawing import POSTERIOR, draw_interval
 from .fit import Shown, chosen
-from .style import legend_below, picture, short
+from .style import in_lines, legend_below, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST = 6
+_MOST, _ROW = 6, 1.45  # inches
 _LARGEST_BIAS, _LARGEST_RATIO = 3.0, 4.0
 """Where the axes end at most."""
 RATIO_TICKS = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
@@ -69,16 +69,16 @@ def plot_rounds(posterior: Shown, *, parameters: Sequence[str] | None = None) ->
     places = chosen(parameters, names, _MOST)
     stages = stages_of(posterior)
     count = len(places)
-    with picture(8.6, 1.45 * count + 1.1, "plot_rounds") as figure:
+    with picture(8.6, _ROW * count + 1.1, "plot_rounds") as figure:
         panels = figure.subplots(count, 3, squeeze=False, sharex=True)
         judged: list[Deviation] = []
         for row, j in enumerate(places):
             _draw_moments(panels[row, 0], stages, j)
             judged += _draw_judged(panels[row, 1:], stages, names[j])
-            panels[row, 0].set_ylabel(short(names[j]))
+            panels[row, 0].set_ylabel(in_lines(names[j], _ROW))
         for bias, ratio in panels[:, 1:]:  # one scale for all, so that rows compare
             _scale(bias, ratio, judged)
-        for axes, title in zip(panels[0], ("mean ± sd", "bias, in sds", "sd over the true sd"),
+        for axes, title in zip(panels[0], ("mean ± 1 and 2 sds", "bias, in sds", "sd over the true sd"),
                                strict=True):  # fmt: skip
             axes.set_title(title)
         last = stages[-1].calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -33,7 +34,8 @@ _STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
 }
 _DPI = 130
-_LONGEST_NAME = 18
+_LONGEST_NAME, _MOST_LINES = 18, 3
+_INCHES_A_LETTER = 0.08
 
 
 @contextmanager
@@ -91,3 +93,19 @@ def legend_below(
 def short(name: str) -> str:
     """A name that leaves room for its row."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def in_lines(name: str, inches: float) -> str:
+    """A name in up to three lines of so many inches, broken after blanks and underscores.
+
+    >>> in_lines("log_transmission_rate_per_day", 1.5).splitlines()
+    ['log_transmission_', 'rate_per_day']
+    """
+    width = max(6, int(inches / _INCHES_A_LETTER))
+    lines = [""]
+    for part in re.findall(r"[^ _]*[ _]?", name):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    cut = [f"{line[: width - 1]}…" if len(line.rstrip()) > width else line for line in lines]
+    return "\n".join(line.rstrip() for line in cut[:_MOST_LINES]) + "…" * (len(cut) > _MOST_LINES)
