@@ -25,6 +25,7 @@ from .files.run_folder import posterior_file
 from .files.storage import read_posterior, write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
+from .pictures import in_a_notebook, plot, plot_predictive, plot_rounds, summary
 from .quantiles.kernel import Kernel, LearnedKernel
 from .rounds.checks import CheckPairs
 from .rounds.judging import (
@@ -40,10 +41,8 @@ from .rounds.record import RoundRecord
 from .training.torch_settings import usual_torch
 from .verdict.record import Verdict
 
-DRAWS_KEY = 1
-"""Of the seed of draws."""
-CHECK_KEY = 2
-"""Of the fit's seed, for the check of its answer."""
+DRAWS_KEY = 1  # of the seed of draws
+CHECK_KEY = 2  # of the fit's seed, for the check of its answer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +76,9 @@ class ABIPosterior:
     reach: Reach | None = None
     pairs: CheckPairs | None = None
     problem: Problem | None = None
+
+    plot, plot_predictive, plot_rounds = plot, plot_predictive, plot_rounds
+    summary, _repr_html_ = summary, in_a_notebook
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")

@@ -39,7 +39,7 @@ import simulators
 import validation
 from abi import metrics
 from abi.files.versions import versions
-from abi.report.sections.density import curve, view
+from abi.pictures.density import curve, view
 from abi.studies.reproduce.pictures.predictive import band, observed
 from simulators.models.lynx_hare.model import YEARS
 from simulators.random import child_seed

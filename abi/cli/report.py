@@ -54,8 +54,8 @@ def report_command(
 
     The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
     """
+    from ..pictures.predicted import LEAST
     from ..report.assemble import write_page
-    from ..report.sections.predictive import LEAST
     from ..report.sources import Wanted
     from .work.loading import load_instance
 

@@ -167,11 +167,13 @@ def as_columns(record: RoundRecord) -> dict[str, Any]:
 
     ``before_num_pairs``, ``before_p_value`` and ``before_largest_bias`` (in sds, as far as its
     interval allows) are what this round's pairs say of the answer before; ``moved`` is the MSW
-    distance from that answer to this round's, beside ``moved_by_chance``.
+    distance from that answer to this round's, beside ``moved_by_chance``. Its means and
+    sds, a value a parameter each, are left out.
     """
     before, moved = record.before, record.moved
     values = record.to_dict()
-    del values["before"], values["moved"]
+    for name in ("before", "moved", "answer"):
+        del values[name]
     return values | {
         "before_num_pairs": None if before is None else before.num_pairs,
         "before_p_value": None if before is None else before.p_value,

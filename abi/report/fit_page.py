@@ -9,11 +9,12 @@ from pathlib import Path
 from validation.page import Block, Facts, Figure, Section, Text
 from validation.page.words import number, plural
 
+from ..pictures.marginals import Marginal
+from ..pictures.predicted import Predictive
 from .sections.exact import Distance, distance_to_exact, exact_section
 from .sections.glance import answer_figure
-from .sections.marginals import Marginal, marginals_of
 from .sections.posterior import posterior_section
-from .sections.predictive import Predictive, predict, predictive_section
+from .sections.predictive import predict, predictive_section
 from .sections.replay import replay_section
 from .sections.rounds import rounds_section
 from .sections.verdict import verdict_section
@@ -33,7 +34,7 @@ class Fit:
 
 def prepare(record: FitRecord, num_predictive: int | None, seed: int, key: str) -> Fit:
     """Simulate and compare what a report needs."""
-    marginals = marginals_of(record)
+    marginals = record.marginals
     return Fit(
         record,
         marginals,
@@ -51,7 +52,7 @@ def first_screen(fit: Fit) -> tuple[Figure, ...]:
 def answer_sections(fit: Fit, wanted: Sequence[str]) -> tuple[Section, ...]:
     """Posterior, tests, exact posterior and predicted data: what is known, and how well."""
     record, key = fit.record, fit.key
-    sections = [posterior_section(record, wanted, key), verdict_section(record, key)]
+    sections = [posterior_section(record, fit.marginals, wanted, key), verdict_section(record, key)]
     if fit.distance is not None:
         sections.append(exact_section(fit.distance, key))
     return (*sections, predictive_section(fit.predictive, key))

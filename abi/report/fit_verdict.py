@@ -11,12 +11,13 @@ from validation.page.words import listing, plural
 from validation.swaps.words import p_text
 
 from ..files.run_folder import POSTERIOR
+from ..pictures.predicted import Predictive
 from ..verdict.judge import MORE_CALLS
 from ..verdict.record import ALPHA, Check
 from .fit_page import Fit
 from .observation import doubt_of_x_o, plausible, x_o_line
 from .sections.exact import exact_words
-from .sections.predictive import Predictive, covered_words
+from .sections.predictive import covered_words
 from .sections.replay import validation_step
 from .sections.rounds import retries
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from simulators import sample_prior
@@ -17,16 +16,15 @@ from ..files.origin import from_origin
 from ..files.parts import read_parts
 from ..files.run_folder import POSTERIOR, RunFolder
 from ..generators.support import Support
+from ..pictures.fit import NUM_PRIOR, draws_of
+from ..pictures.marginals import Marginal, marginals_of
 from ..posterior import ABIPosterior, load
 from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Plan
 from ..rounds.record import RoundState
 from ..sampler import answer_after
 
-_NUM_PRIOR = 10_000
 _NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
-_MOST_DRAWS, _MOST_VALUES = 10_000, 200_000
-_BATCH = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +51,12 @@ class FitRecord:
     """Whether the answer itself was read, with its verdict; else only the rounds that led to it."""
     final: bool = False
     """Whether the run is known to have ended, with all its rounds or as soon as it passed."""
+
+    @property
+    def marginals(self) -> list[Marginal]:
+        """Every parameter, in order."""
+        names = self.posterior.parameter_names
+        return marginals_of(names, self.samples, self.prior, self.exact, self.support)
 
     @property
     def finished(self) -> bool:
@@ -95,7 +99,7 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
     return FitRecord(
         name=str(path),
         posterior=posterior,
-        samples=_draws(posterior, wanted.num_samples, seed),
+        samples=draws_of(posterior, wanted.num_samples, seed),
         prior=draws,
         exact=exact,
         support=support,
@@ -136,16 +140,6 @@ def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None
     except (ValueError, KeyError):
         # The distance is not called: a report reads the answer of the round.
         return folder.last_state(plan, x_o, FixedKernel(lambda x: x[:, 0]))
-
-
-def _draws(posterior: ABIPosterior, num_samples: int | None, seed: int) -> Tensor:
-    """Draws (n, d), in batches: an autoregressive flow holds d passes of all rows at once."""
-    dim = posterior.theta_dim
-    num = num_samples or min(_MOST_DRAWS, max(1_000, _MOST_VALUES // dim))
-    size = max(100, _BATCH // dim)
-    sizes = [min(size, num - start) for start in range(0, num, size)]
-    parts = [posterior.sample((n,), seed=child_seed(seed, i)) for i, n in enumerate(sizes)]
-    return torch.cat(parts)
 
 
 def _prior_and_simulator(
@@ -198,7 +192,7 @@ def _prior_draws(
     prior: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
 ) -> Tensor | None:
     try:
-        draws = sample_prior(prior, _NUM_PRIOR, child_seed(wanted.seed, 1))
+        draws = sample_prior(prior, NUM_PRIOR, child_seed(wanted.seed, 1))
     except Exception as error:
         notes.append(f"The prior could not be sampled: {_reason(error)}.")
         return None

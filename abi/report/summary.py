@@ -5,52 +5,39 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
+
+from simulators import sample_prior
 
 from ..files.arviz_data import as_columns
 from ..files.parts import write_bytes
 from ..files.run_folder import POSTERIOR
 from ..files.versions import versions
+from ..pictures.fit import NUM_PRIOR
+from ..pictures.marginals import marginals_of
+from ..pictures.summary import ParameterSummary
 from ..posterior import ABIPosterior
 
-_QUANTILES = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
+
+def described(
+    samples: Tensor, names: Sequence[str], prior: Tensor | None = None
+) -> dict[str, ParameterSummary]:
+    """Each parameter of samples (n, d) in numbers, with those of the prior (m, d) beside it."""
+    return {m.name: ParameterSummary.of(m) for m in marginals_of(names, samples, prior)}
 
 
-def describe(samples: Tensor, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Mean, standard deviation and quantiles of each parameter of samples (n, d).
-
-    One draw has no standard deviation: None, for JSON has no NaN.
-    """
-    levels = torch.tensor(_QUANTILES)
-    return {
-        name: {
-            "mean": float(samples[:, j].mean()),
-            "sd": float(samples[:, j].std()) if len(samples) > 1 else None,
-            "quantiles": {
-                str(level): float(value)
-                for level, value in zip(
-                    _QUANTILES, torch.quantile(samples[:, j], levels), strict=True
-                )
-            },
-        }
-        for j, name in enumerate(names)
-    }
-
-
-def mean_and_sd(moments: Mapping[str, Any]) -> str:
+def mean_and_sd(mean: float, sd: float | None) -> str:
     """Three decimals, or as many as show two digits of the standard deviation.
 
-    >>> mean_and_sd({"mean": 3.9671, "sd": 0.0731}), mean_and_sd({"mean": 0.5, "sd": 2.1e-05})
+    >>> mean_and_sd(3.9671, 0.0731), mean_and_sd(0.5, 2.1e-05)
     ('3.967 ± 0.073', '0.500000 ± 0.000021')
     """
     from validation.page.words import measured
 
-    mean, sd = moments["mean"], moments["sd"]
     if sd is None:  # of one draw
         return f"{mean:.6g}"
     if sd >= 1e-6 and max(abs(mean), sd) < 1e7:
@@ -63,10 +50,16 @@ def summarise(
     posterior: ABIPosterior, samples: Tensor, exact: Tensor | None, asked: dict[str, Any]
 ) -> dict[str, Any]:
     """The contents of ``summary.json``: the answer, its verdict, what it cost, and what made it."""
-    names = posterior.parameter_names
+    problem = posterior.problem
+    prior = None if problem is None else sample_prior(problem.prior, NUM_PRIOR, seed=0)
+
+    def numbers(part: Tensor) -> dict[str, Any]:
+        found = described(part, posterior.parameter_names, prior)
+        return {name: one.to_dict() for name, one in found.items()}
+
     return {
-        "posterior": describe(samples, names),
-        "exact": None if exact is None else describe(exact, names),
+        "posterior": numbers(samples),
+        "exact": None if exact is None else numbers(exact),
         "x_o": posterior.x_o.tolist(),
         "num_samples": len(samples),
         "simulator_calls": posterior.num_simulations,

@@ -25,7 +25,7 @@ from .calls import SimulatorCalls
 from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws_inside
 from .problem import Problem, StopWhen
 from .reach import Reach
-from .record import RoundRecord, RoundState
+from .record import Moments, RoundRecord, RoundState
 from .regions import Region, inside_all
 from .rejection import Sampled
 
@@ -66,6 +66,12 @@ def moved_between(first: GenerativeModel, second: GenerativeModel, seed: int) ->
     unit = b.std(dim=0).clamp_min(1e-30)
     value, chance = (float(msw_distance(some / unit, b / unit)) for some in (a, again))
     return Distance(value, chance)
+
+
+def moments(model: GenerativeModel, seed: int) -> Moments:
+    """Mean and sd of each parameter in an answer at x_o."""
+    draws = model.sample(_COMPARED, seed).double()
+    return Moments(tuple(draws.mean(dim=0).tolist()), tuple(draws.std(dim=0).tolist()))
 
 
 def from_marginals(model: GenerativeModel, kernel: LearnedKernel, seed: int) -> Distance:

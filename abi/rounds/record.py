@@ -17,6 +17,14 @@ from .regions import Region
 
 
 @dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of each parameter, d values each."""
+
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class RoundRecord:
     """What one round of a fit did and cost.
 
@@ -40,6 +48,7 @@ class RoundRecord:
         before: a test of the last round's answer on this round's new pairs; None in the first
             round, and where answers hold at x_o alone.
         moved: how far the answer at x_o moved from the last round to this one.
+        answer: mean and sd of this round's answer at x_o; None in fits of an earlier version.
     """
 
     round: int
@@ -57,6 +66,7 @@ class RoundRecord:
     x_o_p_value: float | None = None
     before: Check | None = None
     moved: Distance | None = None
+    answer: Moments | None = None
 
     __repr__ = summary
 
@@ -91,6 +101,8 @@ class RoundRecord:
             judged["before"] = Check.from_dict(values["before"])
         if values.get("moved") is not None:
             judged["moved"] = Distance(**values["moved"])
+        if values.get("answer") is not None:
+            judged["answer"] = Moments(**{k: tuple(v) for k, v in values["answer"].items()})
         return cls(**{**values, **logs, **judged})
 
 

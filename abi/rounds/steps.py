@@ -22,7 +22,7 @@ from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check
 from .answer import Pairs, fit_answer, fit_proposal
 from .calls import SimulatorCalls
-from .judging import is_enough, judge_before, moved_between
+from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
 from .problem import Plan, Problem, check_varies, check_width
 from .progress import FitProgress
@@ -110,6 +110,7 @@ class Round:
             x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
             before=judged,
             moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
+            answer=moments(model, child_seed(seed, 8)),
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)

@@ -135,3 +135,14 @@ def test_arviz_takes_the_draws(posterior: abi.ABIPosterior) -> None:
     assert data.prior["theta_2"].shape == (1, 25)
     assert set(data.posterior.data_vars) == {"theta_1", "theta_2"}
     assert data.posterior["theta_1"].shape == (1, 25)
+
+
+def test_a_round_keeps_the_means_and_sds_of_its_answer(posterior: abi.ABIPosterior) -> None:
+    answer = posterior.rounds[-1].answer
+    assert answer is not None
+    draws = posterior.sample((2_000,), seed=9)
+    mean, sd = draws.mean(dim=0), draws.std(dim=0)
+    # Two means of 2,000 draws each; their sds are off by 1/sqrt(2) of that.
+    error = 4 * (2 / 2_000) ** 0.5 * sd
+    assert bool(((mean - torch.tensor(answer.means)).abs() < error).all())
+    assert bool(((sd - torch.tensor(answer.sds)).abs() < error).all())

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 CUT = "--- cut between blocks ---"
 FENCED = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
 # Pages whose blocks can be run as they stand; the others show one call each, of a fit of yours.
-PAGES = ["how_to/bring_your_own", "how_to/toolchain", "reference/models"]
+PAGES = ["how_to/bring_your_own", "how_to/pictures", "how_to/toolchain", "reference/models"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -63,7 +63,8 @@ def summary_table(data: Mapping[str, Any]) -> Table:
         )
         for row in data["results"]
     )
-    caption = f"All tests, at the level {data['alpha']:g}; adjusted p-values allow for their number (Holm)"
+    level = f"All tests, at the level {data['alpha']:g}"
+    caption = f"{level}; adjusted p-values allow for their number (Holm)"
     caption += ". Beside them those of posteriors that are wrong on purpose" if tried else ""
     return Table(
         caption,

@@ -16,16 +16,16 @@ from simulators import Simulations, load_store, sample_prior
 from ...config import ABIConfig
 from ...files.origin import load_object, origin_of
 from ...files.run_folder import Given, RunFolder
+from ...pictures.fit import NUM_PRIOR
 from ...posterior import ABIPosterior
 from ...report.plotting import plot_marginals
-from ...report.summary import describe, mean_and_sd
+from ...report.summary import described, mean_and_sd
 from ...rounds.problem import CHECK_FRACTION, Plan, Problem, answers_elsewhere, default_rounds, pose
 from ...rounds.steps import Work
 from ...sampler import placed
 from .loading import load_array
 from .resumed import check_observation, check_origin, check_plan
 
-_NUM_PRIOR = 10_000
 NUM_SIMULATIONS = 20_000
 """Calls of a fit that is not told how many."""
 
@@ -115,7 +115,7 @@ def draw(
         samples,
         posterior.parameter_names,
         folder / "marginals.png",
-        prior=sample_prior(problem.prior, _NUM_PRIOR, seed=0),
+        prior=sample_prior(problem.prior, NUM_PRIOR, seed=0),
         exact=exact,
         support=problem.support,
         title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
@@ -153,9 +153,11 @@ def print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) 
     ):
         table.add_column(column, no_wrap=True, justify="left" if column == "parameter" else "right")
     columns = [
-        describe(part, posterior.parameter_names) for part in (samples, exact) if part is not None
+        described(part, posterior.parameter_names) for part in (samples, exact) if part is not None
     ]
     for name in posterior.parameter_names:
         # As text: in rich's markup a name such as "mass [kg]" would lose its unit.
-        table.add_row(Text(name), *(mean_and_sd(part[name]) for part in columns))
+        table.add_row(
+            Text(name), *(mean_and_sd(part[name].mean, part[name].sd) for part in columns)
+        )
     Console().print(table)

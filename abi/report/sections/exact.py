@@ -10,8 +10,8 @@ import torch
 from validation.page import Facts, Section, Text
 from validation.page.words import number
 
+from ...pictures.marginals import Marginal
 from ..sources import FitRecord
-from .marginals import Marginal
 
 _MOST_DRAWS = 2_000
 

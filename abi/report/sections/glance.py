@@ -12,15 +12,15 @@ from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
 from validation.page.words import listing
 
-from .density import curve
-from .marginals import Marginal
+from ...pictures.density import curve
+from ...pictures.marginals import Marginal
+from ...pictures.style import short
 
 MOST_ROWS = 6
 """Of a picture of the first screen."""
 WIDTH = 400
 _HEIGHTS = (130, 96, 76, 62, 54, 48)
 """Of a row, by how many there are."""
-_LONGEST_NAME = 18
 _ROOM = 0.3
 """Share of a row that two numbers under it need."""
 
@@ -63,11 +63,6 @@ def answer_figure(marginals: Sequence[Marginal]) -> Figure:
     )
 
 
-def short(name: str) -> str:
-    """A name that leaves room for its row."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
 def _value(m: Marginal) -> str:
     return f"{m.near(m.mean, 2)} ± {m.near(m.sd, 2)}"
 
@@ -77,7 +72,7 @@ def _ridge(axes: Any, m: Marginal, foot: int, below: float) -> None:
     grid, density = curve(m.draws, m.span, m.ends)
     top = max(float(density.max()), 1e-300) / (0.94 - below)
     place = (grid - m.span[0]) / (m.span[1] - m.span[0])
-    low, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.95]))
+    low, high = m.quantile(0.05), m.quantile(0.95)
     inside = ((grid >= low) & (grid <= high)).tolist()
     shade: dict[str, Any] = {"color": LIGHT["posterior"], "alpha": 0.28, "linewidth": 0}
     axes.fill_between(place, foot, foot + density / top, where=inside, **shade)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,14 +12,16 @@ from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
 from validation.page.words import number
 
+from ...pictures.drawing import draw_density, draw_pair
+from ...pictures.marginals import Marginal
 from ..sources import FitRecord
-from .density import Ends, curve, levels_of_mass, surface
-from .marginals import Marginal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _SIDE = 120
 _MOST_CHOICES = 10
 _SHOWN_AT_FIRST = 5
-_SHARES = (0.5, 0.9)
 
 
 def pairs_block(
@@ -29,15 +32,14 @@ def pairs_block(
     order = _by_correlation(record) if len(chosen) < 2 else chosen
     offered = sorted(order[:_MOST_CHOICES])
     first = set(order[:_SHOWN_AT_FIRST]) if len(chosen) < 2 else set(chosen)
-    spans = [_tight(marginals[j]) for j in range(len(marginals))]
     panels = []
     for row, i in enumerate(offered):
-        line = [_pair(marginals[j], marginals[i], (spans[j], spans[i])) for j in offered[:row]]
-        panels.append((*line, _diagonal(marginals[i], spans[i])))
+        line = [_pair(marginals[j], marginals[i]) for j in offered[:row]]
+        panels.append((*line, _diagonal(marginals[i])))
     choices = tuple(
         Choice(
             marginals[j].name,
-            " to ".join(marginals[j].near(end, 1) for end in spans[j]),
+            " to ".join(marginals[j].near(end, 1) for end in marginals[j].span),
             j in first,
         )
         for j in offered
@@ -63,30 +65,12 @@ def _by_correlation(record: FitRecord) -> list[int]:
     return [int(j) for j in np.argsort(-together.max(axis=0), kind="stable")]
 
 
-def _tight(m: Marginal) -> Ends:
-    return m.span
-
-
-def _pair(across: Marginal, up: Marginal, spans: tuple[Ends, Ends]) -> Figure:
+def _pair(across: Marginal, up: Marginal) -> Figure:
     """Contours of one pair."""
     correlation = _correlation(across, up)
-    grids = [np.linspace(*span, 49)[:-1] + (span[1] - span[0]) / 96 for span in spans]
     with canvas(_SIDE, _SIDE, bare=True) as (figure, axes):
-        density = surface(across.draws, up.draws, spans)
-        half, most = levels_of_mass(density, _SHARES)
-        if most < half < density.max():
-            axes.contourf(*grids, density, levels=[most, half, density.max() * 1.001],
-                          colors=[LIGHT["posterior"]] * 2, alpha=0.32)  # fmt: skip
-            axes.contourf(*grids, density, levels=[half, density.max() * 1.001],
-                          colors=[LIGHT["posterior"]], alpha=0.45)  # fmt: skip
-        if across.prior is not None and up.prior is not None:
-            _prior_contour(axes, across, up)
-        if across.exact is not None and up.exact is not None:
-            exact = surface(across.exact, up.exact, spans)
-            levels = sorted(set(levels_of_mass(exact, _SHARES)))
-            axes.contour(*grids, exact, levels=levels, colors=LIGHT["reference"],
-                         linestyles="--", linewidths=1.1)  # fmt: skip
-        _bare(axes, spans[0], spans[1])
+        draw_pair(axes, across, up)
+        _bare(axes)
         svg = inline_svg(figure)
     return Figure(
         svg,
@@ -95,33 +79,10 @@ def _pair(across: Marginal, up: Marginal, spans: tuple[Ends, Ends]) -> Figure:
     )
 
 
-def _prior_contour(axes: object, across: Marginal, up: Marginal) -> None:
-    """90% of the prior, from its own range: the posterior's view holds too few of its draws."""
-    spans = tuple(
-        (float(np.quantile(m.prior, 0.001)), float(np.quantile(m.prior, 0.999)))  # type: ignore[arg-type]
-        for m in (across, up)
-    )
-    if any(low >= high for low, high in spans):
-        return
-    density = surface(across.prior, up.prior, spans, num=32)  # type: ignore[arg-type]
-    grids = [np.linspace(*span, 33)[:-1] + (span[1] - span[0]) / 64 for span in spans]
-    axes.contour(*grids, density, levels=levels_of_mass(density, (0.9,)),  # type: ignore[attr-defined]
-                 colors=LIGHT["prior"], linewidths=1.1)  # fmt: skip
-
-
-def _diagonal(m: Marginal, span: Ends) -> Figure:
+def _diagonal(m: Marginal) -> Figure:
     with canvas(_SIDE, _SIDE, bare=True) as (figure, axes):
-        grid, density = curve(m.draws, span, m.ends, num=80)
-        axes.fill_between(grid, density, color=LIGHT["posterior"], alpha=0.28, linewidth=0)
-        axes.plot(grid, density, color=LIGHT["posterior"], linewidth=1.4)
-        if m.prior is not None:
-            axes.plot(*curve(m.prior, span, m.ends, num=60), color=LIGHT["prior"], linewidth=1.1)
-        top = float(density.max())
-        if m.exact is not None:
-            grid, density = curve(m.exact, span, m.ends, num=80)
-            top = max(top, float(density.max()))
-            axes.plot(grid, density, "--", color=LIGHT["reference"], linewidth=1.1)
-        _bare(axes, span, (0.0, max(1.12 * top, 1e-30)))
+        draw_density(axes, m, 1.4, 80)
+        _bare(axes)
         for side in ("left", "top", "right"):
             axes.spines[side].set_visible(False)
         svg = inline_svg(figure)
@@ -134,7 +95,7 @@ def _correlation(across: Marginal, up: Marginal) -> float:
     return float(np.corrcoef(across.draws, up.draws)[0, 1])
 
 
-def _bare(axes: object, across: Ends, up: Ends) -> None:
-    axes.set(xlim=across, ylim=up, xticks=[], yticks=[])  # type: ignore[attr-defined]
-    for spine in axes.spines.values():  # type: ignore[attr-defined]
+def _bare(axes: Axes) -> None:
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
         spine.set(visible=True, color=LIGHT["line"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,22 +19,23 @@ from validation.page import (
     Text,
     Written,
 )
-from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
 from validation.page.words import measured, number
 
+from ...pictures.density import curve
+from ...pictures.drawing import draw_density
+from ...pictures.marginals import Marginal
 from ..sources import FitRecord
-from .density import curve
-from .marginals import Marginal, marginals_of
 from .pairs import pairs_block
 
 _MOST_PICTURES = 12
 _SIZE = (300, 190)
 
 
-def posterior_section(record: FitRecord, wanted: Sequence[str], key: str) -> Section:
+def posterior_section(
+    record: FitRecord, marginals: Sequence[Marginal], wanted: Sequence[str], key: str
+) -> Section:
     """Table of all parameters, densities and pairs of the wanted or the first few."""
-    marginals = marginals_of(record)
     blocks: list[Block] = [summary_table(marginals, len(record.samples))]
     shown = [m for m in marginals if m.name in wanted] or marginals[:_MOST_PICTURES]
     if len(marginals) <= _MOST_PICTURES or wanted:
@@ -68,8 +68,8 @@ def summary_table(marginals: Sequence[Marginal], num_samples: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     many = len(marginals) > _MOST_PICTURES
     for m in _ordered(marginals) if many else marginals:
-        values = (m.mean, m.sd, *np.quantile(m.draws, [0.05, 0.5, 0.95]))
-        row: list[Cell] = [m.name, _glyph(m), *(m.cell(value) for value in values)]
+        values = (m.mean, m.sd, *(m.quantile(level) for level in (0.05, 0.5, 0.95)))
+        row: list[Cell] = [m.name, _glyph(m), *(Written(m.near(v), v) for v in values)]
         row += [_rounded(m.contraction)] if with_prior else []
         row += [_rounded(m.shift), _rounded(m.width_ratio)] if with_exact else []
         rows.append(tuple(row))
@@ -92,22 +92,9 @@ def legend_of(record: FitRecord, fill: bool = False) -> tuple[tuple[str, str], .
 
 def marginal_figure(m: Marginal) -> Figure:
     """Density of one parameter with prior and exact posterior; readable by pointer and keys."""
-    grid, density = curve(m.draws, m.span, m.ends)
-    low, high = (float(v) for v in np.quantile(m.draws, [0.05, 0.95]))
-    inside = (grid >= low) & (grid <= high)
+    low, high = m.quantile(0.05), m.quantile(0.95)
     with canvas(*_SIZE) as (figure, axes):
-        shade: dict[str, Any] = {"color": LIGHT["posterior"], "alpha": 0.28, "linewidth": 0}
-        axes.fill_between(grid, density, where=inside.tolist(), **shade)
-        if m.prior is not None:
-            axes.plot(*curve(m.prior, m.span, m.ends), color=LIGHT["prior"], linewidth=1.6)
-        axes.plot(grid, density, color=LIGHT["posterior"], linewidth=2)
-        if m.exact is not None:
-            axes.plot(
-                *curve(m.exact, m.span, m.ends), "--", color=LIGHT["reference"], linewidth=1.6
-            )
-        axes.set(xlim=m.span, yticks=[])
-        axes.set_ylim(bottom=0)
-        axes.spines["left"].set_visible(False)
+        draw_density(axes, m)
         axes.locator_params(axis="x", nbins=5)
         left, right = axis_shares(figure, axes)
         svg = inline_svg(figure)

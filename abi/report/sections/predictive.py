@@ -6,50 +6,28 @@ that a posterior, or a model, is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from simulators import simulate
 from simulators.random import child_seed
 from validation.page import Block, Cell, Figure, Readout, Section, Series, Table, Text, Written
 from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, dots, inline_svg
 from validation.page.words import measured, number, plural
 
+from ...pictures.predicted import (
+    LEAST,
+    NUM_SIMULATIONS,
+    Predictive,
+    draw_predicted,
+    in_one_unit,
+    simulated,
+)
 from ..sources import FitRecord
-from .density import Array
 
 _SIZE = (420, 220)
 _MOST_VALUES = 2_000
 _NUM_FURTHEST = 8
-_NUM_SIMULATIONS, _SECONDS = 200, 120.0
-LEAST = 20
-"""Simulations that the bands need."""
-
-
-@dataclass(frozen=True, eq=False)
-class Predictive:
-    """Simulations at the posterior's draws beside the observation."""
-
-    x: Array
-    """(n, p), finite."""
-    x_o: Array
-    """(p,)."""
-    failures: int
-
-    @property
-    def tails(self) -> Array:
-        """For each value of x_o, the smaller share of simulations on one of its sides, (p,)."""
-        below = (self.x < self.x_o).mean(axis=0)
-        above = (self.x > self.x_o).mean(axis=0)
-        return np.asarray(np.minimum(1.0 - below, 1.0 - above))
-
-    @property
-    def covered(self) -> float:
-        """Share of the values of x_o inside the central 90% of the simulations."""
-        low, high = np.quantile(self.x, [0.05, 0.95], axis=0)
-        return float(((self.x_o >= low) & (self.x_o <= high)).mean())
+_SECONDS = 120.0
 
 
 def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predictive | str:
@@ -60,7 +38,7 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     """
     if num_simulations is None:
         pace = _seconds_per_call(record)
-        num_simulations = min(_NUM_SIMULATIONS, int(_SECONDS / pace) if pace > 0 else 10**9)
+        num_simulations = min(NUM_SIMULATIONS, int(_SECONDS / pace) if pace > 0 else 10**9)
         if num_simulations < LEAST:
             return (
                 f"Not simulated: a call took {number(pace, 2)} seconds in the fit; ask for as many "
@@ -72,30 +50,11 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
         return "Not simulated: the simulator is not at hand (see the notes)."
     theta = record.samples[:num_simulations]
     try:
-        run = simulate(
-            record.simulator,
-            theta,
-            seed=child_seed(seed, 3),
-            progress=False,
-            max_failure_fraction=1.0,
-        )
+        found = simulated(record.posterior, record.simulator, theta, child_seed(seed, 3))
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return f"Not simulated: the simulator failed: {reason}"
-    x, x_o = run.x.double().numpy(), record.posterior.x_o.double().numpy()
-    return _unusable(x, len(theta), len(x_o)) or Predictive(x, x_o, len(run.failures))
-
-
-def _unusable(x: Array, num_simulations: int, x_dim: int) -> str:
-    """Why simulations cannot be shown beside an observation of ``x_dim`` values; empty if can."""
-    if len(x) < LEAST:
-        return (
-            f"Not shown: {len(x)} of {plural(num_simulations, 'simulation')} gave a usable result, "
-            f"and the bands need {LEAST}."
-        )
-    if x.shape[1] != x_dim:
-        return f"Not shown: the simulator gives {x.shape[1]} values for an observation of {x_dim}."
-    return ""
+    return f"Not shown: {found.unusable}" if found.unusable else found
 
 
 def predictive_section(found: Predictive | str, key: str) -> Section:
@@ -119,28 +78,14 @@ def predictive_section(found: Predictive | str, key: str) -> Section:
 
 
 def _figure(found: Predictive) -> Figure:
-    p = len(found.x_o)
-    x, x_o, unit = found.x[:, :_MOST_VALUES], found.x_o[:_MOST_VALUES], "value"
-    if not _one_scale(x):
-        centre, spread = np.median(x, axis=0), _spread(x)
-        x, x_o, unit = (x - centre) / spread, (x_o - centre) / spread, "in predictive sds"
-    low, left_half, median, right_half, high = np.quantile(x, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
-    index = np.arange(1, len(x_o) + 1)
+    x, x_o = found.x[:, :_MOST_VALUES], found.x_o[:_MOST_VALUES]
+    x, x_o, unit = in_one_unit(x, x_o)
+    index = np.arange(1.0, len(x_o) + 1)
     with canvas(*_SIZE) as (figure, axes):
-        if len(index) <= 24:
-            axes.vlines(index, low, high, color=LIGHT["posterior"], alpha=0.35, linewidth=7)
-            axes.vlines(index, left_half, right_half, color=LIGHT["posterior"], linewidth=7)
-        else:
-            axes.fill_between(index, low, high, color=LIGHT["posterior"], alpha=0.2, linewidth=0)
-            axes.fill_between(index, left_half, right_half, color=LIGHT["posterior"], alpha=0.35,
-                              linewidth=0)  # fmt: skip
-            axes.plot(index, median, color=LIGHT["posterior"], linewidth=1)
+        low, high = draw_predicted(axes, index, x, x_o)
         size = 5.5 if len(index) <= 60 else 3
         dots(axes, index, x_o, LIGHT["page"], size + 2.5, 1.0)
         dots(axes, index, x_o, LIGHT["observed"], size, 1.0)
-        ends = min(low.min(), x_o.min()), max(high.max(), x_o.max())
-        margin = 0.06 * (ends[1] - ends[0]) or 1.0
-        axes.set(xlim=(0.5, len(index) + 0.5), ylim=(ends[0] - margin, ends[1] + margin))
         axes.set(xlabel="value number", ylabel=unit)
         axes.locator_params(axis="x", integer=True)
         left, right = axis_shares(figure, axes)
@@ -153,10 +98,8 @@ def _figure(found: Predictive) -> Figure:
     )
     return Figure(
         svg,
-        alt=f"x_o beside {len(found.x)} simulations: {found.covered:.0%} of its "
-        f"{plural(p, 'value')} {_lie(p)} inside their central 90%.",
-        caption=f"{found.covered:.0%} of the {plural(p, 'value')} of x_o {_lie(p)} inside the "
-        f"central 90% of {len(found.x):,} simulations at draws of the posterior.",
+        alt=f"{found.coverage_in_words}.",
+        caption=f"{found.coverage_in_words}.",
         legend=(
             ("dot", "x_o"),
             ("posterior", "half of the simulations"),
@@ -167,10 +110,6 @@ def _figure(found: Predictive) -> Figure:
         ),
         wide=True,
     )
-
-
-def _lie(count: int) -> str:
-    return "lies" if count == 1 else "lie"
 
 
 def _furthest(found: Predictive) -> Table:
@@ -190,18 +129,6 @@ def _seconds_per_call(record: FitRecord) -> float:
     rounds = record.posterior.rounds
     calls = sum(r.simulator_calls for r in rounds)
     return sum(r.seconds for r in rounds) / calls if calls else 0.0
-
-
-def _spread(x: Array) -> Array:
-    spread = x.std(axis=0)
-    return np.where(spread > 0, spread, 1.0)
-
-
-def _one_scale(x: Array) -> bool:
-    """Whether the values can share one axis."""
-    spread = _spread(x)
-    whole = float(np.quantile(x, 0.99) - np.quantile(x, 0.01))
-    return bool(np.median(spread) > 0.02 * whole) and float(spread.max() / spread.min()) < 30
 
 
 def covered_words(found: Predictive) -> str:

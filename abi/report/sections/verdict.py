@@ -14,17 +14,17 @@ from validation.page.words import listing, number, plural
 from validation.swaps.deviations import Deviation
 from validation.swaps.words import TESTS
 
+from ...pictures.drawing import draw_interval
+from ...pictures.rounds import bias_reach, mark_ratios
+from ...pictures.style import short
 from ...verdict.record import ALPHA, Check
 from ..sources import FitRecord
 from .by_calls import calls_blocks
-from .glance import WIDTH, short
+from .glance import WIDTH
 
 MOST_SHOWN = 12
 """Parameters of the section's picture."""
 _ROW = 26
-_LARGEST_BIAS, _LARGEST_RATIO = 3.0, 4.0
-"""Where the axes end at most."""
-_TICKS = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 
 
 def verdict_section(record: FitRecord, key: str) -> Section:
@@ -55,8 +55,9 @@ def deviation_figure(check: Check) -> Figure:
         axes.remove()
         bias, ratio = figure.subplots(1, 2, sharey=True)
         for row, part in enumerate(reversed(shown)):
-            _interval(bias, row, (part.bias, part.bias_low, part.bias_high), 0.0)
-            _interval(ratio, row, (part.sd_ratio, part.sd_ratio_low, part.sd_ratio_high), 1.0)
+            draw_interval(bias, row, (part.bias, part.bias_low, part.bias_high), 0.0, upright=False)
+            values = part.sd_ratio, part.sd_ratio_low, part.sd_ratio_high
+            draw_interval(ratio, row, values, 1.0, upright=False)
         _axes(bias, ratio, shown)
         svg = inline_svg(figure)
     caption = "With 95% confidence all intervals hold at once, at x_o."
@@ -82,28 +83,13 @@ def _numbers(part: Deviation) -> tuple[float, ...]:
     return (part.bias, part.bias_low, part.bias_high, *ratios)
 
 
-def _interval(axes: Any, row: int, values: tuple[float, float, float], right: float) -> None:
-    """An estimate with its interval; another colour and shape where that leaves out ``right``."""
-    value, low, high = values
-    wrong = not low <= right <= high
-    colour = LIGHT["observed" if wrong else "posterior"]
-    axes.plot([low, high], [row, row], color=colour, linewidth=2.6 if wrong else 2.0)
-    axes.plot([value], [row], "D" if wrong else "o", color=colour, markersize=5.5)
-
-
 def _axes(bias: Any, ratio: Any, shown: Sequence[Deviation]) -> None:
     """Ends, ticks and names."""
-    ends = [abs(end) for part in shown for end in (part.bias_low, part.bias_high)]
-    reach = 1.08 * min(max([0.5, *ends]), _LARGEST_BIAS)
+    reach = bias_reach(shown)
     bias.set(xlim=(-reach, reach), xlabel="bias of the mean, in sd")
     bias.locator_params(axis="x", nbins=5)
-    ends = [max(end, 1.0 / end) for part in shown for end in _ratio_ends(part)]
-    reach = 1.08 * min(max([1.5, *ends]), _LARGEST_RATIO)
-    ratio.set(xscale="log", xlim=(1.0 / reach, reach), xlabel="sd ÷ true sd")
-    few = (0.25, 0.5, 1.0, 2.0, 4.0) if reach > 2.2 else _TICKS
-    ticks = [tick for tick in few if 1.0 / reach <= tick <= reach]
-    ratio.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    ratio.set_xticks([], minor=True)
+    ratio.set_xlabel("sd ÷ true sd")
+    mark_ratios(ratio, shown, "x")
     bias.set_yticks(range(len(shown)), labels=[short(part.name) for part in reversed(shown)])
     bias.set_ylim(-0.6, max(1, len(shown)) - 0.4)
     bias.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
@@ -111,10 +97,6 @@ def _axes(bias: Any, ratio: Any, shown: Sequence[Deviation]) -> None:
     for axes, right in ((bias, 0.0), (ratio, 1.0)):
         axes.axvline(right, color=LIGHT["muted"], linestyle=":", linewidth=1.3, zorder=0)
         axes.spines["left"].set_visible(False)
-
-
-def _ratio_ends(part: Deviation) -> tuple[float, float]:
-    return max(part.sd_ratio_low, 1e-6), max(part.sd_ratio_high, 1e-6)
 
 
 def _said(part: Deviation) -> str:

@@ -16,10 +16,11 @@ from invoked_commands import invoke
 from pages import Outline, stub
 
 import validation
+from abi.pictures.style import legend_below
 from abi.report.assemble import page_of
 from abi.report.fit_page import Fit, prepare
-from abi.report.plotting import legend_below, plot_marginals
-from abi.report.sections.posterior import marginals_of, summary_table
+from abi.report.plotting import plot_marginals
+from abi.report.sections.posterior import summary_table
 from abi.report.sections.predictive import predict
 from abi.report.sources import Wanted, read_fit
 from abi.report.summary import mean_and_sd
@@ -196,7 +197,7 @@ def test_one_draw_has_no_spread_and_its_json_is_json(folder: Path) -> None:
 def test_the_table_shows_two_digits_of_the_spread_at_least(
     mean: float, sd: float | None, words: str
 ) -> None:
-    assert mean_and_sd({"mean": mean, "sd": sd}) == words
+    assert mean_and_sd(mean, sd) == words
 
 
 @pytest.mark.parametrize(("centre", "scale"), [(2024.0, 0.018), (1e9, 3e4), (2e-10, 1.6e-11)])
@@ -204,7 +205,7 @@ def test_a_page_shows_the_digits_in_which_quantiles_differ(centre: float, scale:
     record = stub(2)
     draws = centre + scale * record.samples.double()
     narrow = replace(record, samples=draws, prior=None)
-    marginals = marginals_of(narrow)
+    marginals = narrow.marginals
     row = summary_table(marginals, len(draws)).rows[0]
     cells = [cell for cell in row if isinstance(cell, Written)]
     assert len(cells) == 5

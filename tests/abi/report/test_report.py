@@ -368,7 +368,7 @@ def test_colours_can_be_read_and_told_apart() -> None:
 def test_densities_hold_all_mass_and_fold_it_at_the_ends() -> None:
     from scipy.stats import norm
 
-    from abi.report.sections.density import curve, levels_of_mass, surface
+    from abi.pictures.density import curve, levels_of_mass, surface
 
     random = np.random.default_rng(0)
     draws = random.normal(size=20_000)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ....report.plotting import legend_below
-from ....report.sections.density import Ends, curve, view
+from ....pictures.density import Ends, curve, view
+from ....pictures.style import legend_below
 from ...engine.cells import Cell
 from ...engine.pictures import panels_of
 from ...engine.study import FLOOR

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from ....report.sections.density import Ends, curve, levels_of_mass, surface, view
+from ....pictures.density import Ends, curve, levels_of_mass, surface, view
 from ...engine.cells import Cell
 from ...engine.pictures import panels_of
 from ..experiment import Experiment

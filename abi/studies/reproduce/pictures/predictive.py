@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from ....report.plotting import legend_below
+from ....pictures.style import legend_below
 from ...engine.cells import Cell
 from ...engine.pictures import panels_of
 from ..experiment import Experiment

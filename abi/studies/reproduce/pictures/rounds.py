@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ....report.plotting import legend_below
-from ....report.sections.density import curve, view
+from ....pictures.density import curve, view
+from ....pictures.style import legend_below
 from ...engine.pictures import panels_of
 from ..experiment import Experiment
 from .style import EXACT, STYLES, bare, ends_of, grid

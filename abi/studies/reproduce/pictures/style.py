@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....generators.support import Support
-from ....report.sections.density import Ends
+from ....pictures.density import Ends
 from ..experiment import Experiment
 
 if TYPE_CHECKING:

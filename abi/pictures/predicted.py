@@ -1,0 +1,134 @@
+"""Posterior predictive: does data simulated at the posterior's parameters look like x_o?
+
+It uses the data twice, once to fit and once to check, so it cannot certify a posterior: it can show
+that a posterior, or a model, is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from simulators import simulate
+from simulators.given.observation import Observed
+from simulators.given.probe import NUM_PROBES
+from simulators.given.task import recognise
+from validation.page.palette import LIGHT
+from validation.page.words import plural
+
+from ..files.arviz_data import Fit
+from .density import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEAST = 20
+"""Simulations that the bands need."""
+NUM_SIMULATIONS = 200
+"""Simulations that are made unasked."""
+_BARS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """Simulations at the posterior's draws beside the observation."""
+
+    x: Array
+    """(n, p), finite."""
+    x_o: Array
+    """(p,)."""
+    failures: int
+
+    @property
+    def unusable(self) -> str:
+        """Why the simulations cannot be shown beside x_o; empty if they can."""
+        if len(self.x) < LEAST:
+            made = plural(len(self.x) + self.failures, "simulation")
+            return f"{len(self.x)} of {made} gave a usable result, and the bands need {LEAST}."
+        if self.x.shape[1] != len(self.x_o):
+            return (
+                f"the simulator gives {self.x.shape[1]} values for an observation of "
+                f"{len(self.x_o)}."
+            )
+        return ""
+
+    @property
+    def tails(self) -> Array:
+        """For each value of x_o, the smaller share of simulations on one of its sides, (p,)."""
+        below = (self.x < self.x_o).mean(axis=0)
+        above = (self.x > self.x_o).mean(axis=0)
+        return np.asarray(np.minimum(1.0 - below, 1.0 - above))
+
+    @property
+    def covered(self) -> float:
+        """Share of the values of x_o inside the central 90% of the simulations."""
+        low, high = np.quantile(self.x, [0.05, 0.95], axis=0)
+        return float(((self.x_o >= low) & (self.x_o <= high)).mean())
+
+    @property
+    def coverage_in_words(self) -> str:
+        """The same as a sentence without its end."""
+        lie = "lies" if len(self.x_o) == 1 else "lie"
+        return (
+            f"{self.covered:.0%} of the {plural(len(self.x_o), 'value')} of x_o {lie} inside the "
+            f"central 90% of {len(self.x):,} simulations at draws of the posterior"
+        )
+
+
+def simulated(
+    posterior: Fit,
+    simulator: Callable[..., Any],
+    theta: Tensor,
+    seed: int,
+    workers: int = 1,
+    timeout: float | None = None,
+) -> Predictive:
+    """Simulate at draws theta (n, d) of the posterior."""
+    names, observed = posterior.parameter_names, Observed.of(posterior.x_o)
+    found = recognise(simulator, theta[:NUM_PROBES], None, names, observed)
+    run = simulate(
+        found.simulator, theta, seed=seed, workers=workers, timeout=timeout, progress=False,
+        max_failure_fraction=1.0,
+    )  # fmt: skip
+    x, x_o = run.x.double().numpy(), posterior.x_o.double().numpy()
+    return Predictive(x, x_o, len(run.failures))
+
+
+def draw_predicted(axes: Axes, places: Array, x: Array, x_o: Array) -> tuple[Array, Array]:
+    """Intervals of simulations x (n, p) at places (p,), in a view that holds x_o (p,), too.
+
+    Up to 24 values are bars that hold 50% and 90%, more are bands with the median.
+
+    Returns:
+        The ends of the 90%, (p,) each.
+    """
+    low, left, median, right, high = np.quantile(x, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    colour, count = LIGHT["posterior"], len(places)
+    if count <= _BARS:
+        axes.vlines(places, low, high, color=colour, alpha=0.35, linewidth=5)
+        axes.vlines(places, left, right, color=colour, linewidth=5)
+    else:
+        axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(places, left, right, color=colour, alpha=0.35, linewidth=0)
+        axes.plot(places, median, color=colour, linewidth=1)
+    ends = min(low.min(), x_o.min()), max(high.max(), x_o.max())
+    margin = 0.06 * (ends[1] - ends[0]) or 1.0
+    aside = 0.5 * (places[-1] - places[0]) / max(count - 1, 1) or 0.5
+    axes.set(xlim=(places[0] - aside, places[-1] + aside))
+    axes.set(ylim=(ends[0] - margin, ends[1] + margin))
+    return low, high
+
+
+def in_one_unit(x: Array, x_o: Array) -> tuple[Array, Array, str]:
+    """Simulations (n, p) and x_o (p,) that can share an axis, and in what they are measured."""
+    spread = x.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    whole = float(np.quantile(x, 0.99) - np.quantile(x, 0.01))
+    if np.median(spread) > 0.02 * whole and float(spread.max() / spread.min()) < 30:
+        return x, x_o, "value"
+    centre = np.median(x, axis=0)
+    return (x - centre) / spread, (x_o - centre) / spread, "in predictive sds"
