@@ -107,7 +107,7 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
     "no argument": ({"prior": lambda: torch.rand(2)}, r"`prior` .*must be a function n -> \(n, d"),
     "one draw": ({"prior": lambda n: torch.rand(2)}, r"`prior` must .*\(2,\). Return n rows"),
     "d rows": ({"prior": lambda n: torch.rand(2, n)}, r"`prior` must .*Return the transpose"),
-    "draws of NaN": ({"prior": lambda n: torch.full((n, 2), math.nan)}, "`prior` gave .*mend its"),
+    "draws of NaN": ({"prior": lambda n: torch.full((n, 2), math.nan)}, "`prior` gave .*correct i"),
     # the simulator
     "swapped": ({"prior": noisy, "simulator": PRIOR}, f"`simulator` must .* a prior. {ORDER}"),
     "swapped functions": (

@@ -245,7 +245,7 @@ def _sequential(
     if not math.isfinite(tolerances[-1]):
         raise ValueError(
             f"`simulator` gave fewer finite x than the {particles} particles of a population, so "
-            f"that {run.method} accepted every theta; mend it, or raise num_simulations."
+            f"that {run.method} accepted every theta; correct it, or raise num_simulations."
         )
     weights = summary["weights"][-1].exp()  # sbi's are logarithms
     draw = resampled(run.problem.support.from_real(z), weights)
