@@ -227,8 +227,9 @@ class Round:
             limited = sampled.num_proposed == self.plan.config.pairs_per_round
             name = "pairs_per_round" if limited else "num_simulations"
             cure = "more pairs a round" if limited else "more simulations or fewer rounds"
-            failed = f", of which {sampled.failures} failed," if sampled.failures else ""
-            cure += ", or look why the simulator fails" if failed else ", or raise max_retries"
+            lost = sampled.failures
+            failed = f", of which {len(lost)} failed ({lost[0].reason})," if lost else ""
+            cure += ", or correct the simulator" if lost else ", or raise max_retries"
             raise ValueError(
                 f"`{name}`: {sampled.num_calls} calls{failed} left {len(theta)} pairs to train on, "
                 f"fewer than {_LEAST_PAIRS}; ask for {cure}."

@@ -129,6 +129,10 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
         {"simulator": not_finite},
         r"`simulator` failed for .* theta = \[0.*: not finite: 4 of 4 .*Call it there",
     ),
+    "nearly all is NaN": (
+        {"simulator": lambda theta: noisy(theta) if theta[0] < 0.06 else not_finite(theta)},
+        "`num_simulations`: .* calls, of which .* failed .not finite.* or correct the simulator",
+    ),
     # the observation
     "no x_o": ({"x_o": None}, "`x_o` must be a tensor of numbers; got None. Pass the observed"),
     "a file": ({"x_o": "x_o.csv"}, "`x_o` must .*got 'x_o.csv'. Read a file first, as numpy.load"),
