@@ -86,9 +86,10 @@ def fit(
             number of workers. Run several fits in processes, not in threads: threads share the
             global random streams.
         check_fraction: share of the calls, in [0, 1/2], that is kept for testing the answer, 1,000
-            calls at most. These pairs are never trained on; the verdict rests on them. 0 gives no
-            verdict. None are kept where the answer holds at x_o alone, that is with ``distance``,
-            or with ``config.adjustment`` other than "conditional".
+            calls at most. These pairs are never trained on; without them (0) the verdict cannot
+            tell. None are kept where the answer holds at x_o alone: with ``distance``, with
+            ``config.adjustment`` other than "conditional", or with several rounds of
+            ``config.proposal`` "generator".
         stop_when: end early and leave the remaining calls unmade. "passes": as soon as the answer
             of a round is good enough to pass. A number: as soon as no posterior mean can be off by
             more than so many posterior standard deviations.

@@ -213,5 +213,5 @@ def check_names(names: Sequence[str], theta_dim: int) -> tuple[str, ...]:
         )
     repeated = [name for name in given if given.count(name) > 1]
     if repeated:
-        raise ValueError(f"`parameter_names` must differ; {repeated[0]!r} stands there twice.")
+        raise ValueError(f"`parameter_names` must differ; {repeated[0]!r} appears twice.")
     return given

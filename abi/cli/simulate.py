@@ -51,9 +51,11 @@ def simulate_command(
     from simulators.given.probe import NUM_PROBES
     from simulators.given.task import recognise
     from simulators.random import child_seed
+    from simulators.running.engines import check_workers
 
     from .work.loading import load_instance, load_prior
 
+    check_workers(workers, timeout)  # before anything is called
     function = load_instance(simulator, "--simulator")
     noise_seed = child_seed(seed, 1)
     _check_begun(out, num_simulations, noise_seed)
@@ -62,7 +64,7 @@ def simulate_command(
     if one_at_a_time:
         function = from_function(function, theta_prior, batched=False)
     tried = sample_prior(theta_prior, NUM_PROBES, seed=0)
-    seeded = recognise(function, tried, names_of(theta_prior)).simulator
+    seeded = recognise(function, tried, names_of(theta_prior), timeout=timeout).simulator
     if retry_failures and out.exists():
         forget_failures(out)
     with resumable():

@@ -71,8 +71,8 @@ def load_object(spec: str, option: str) -> Any:
         ) from error
     except Exception as error:  # of the user's own code
         raise ValueError(
-            f"`{option}`: module {module_name!r} cannot be imported: {in_one_line(error)}. Mend it "
-            f"until python -c 'import {module_name}' says nothing."
+            f"`{option}`: module {module_name!r} cannot be imported: {in_one_line(error)}. "
+            f"Correct it until python -c 'import {module_name}' works."
         ) from error
     for name in path.split("."):
         if not hasattr(found, name):

@@ -194,7 +194,7 @@ def pose(
     given = None if parameter_names is None else check_names(parameter_names, theta_dim)
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
-        raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
+        raise ValueError("`prior` draws theta outside its own `support`; correct one of them.")
     observed = Observed.of(x_o)
     if encoder is not None:
         check_own_encoder(encoder, observed.values.reshape(-1))

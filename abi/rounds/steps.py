@@ -228,10 +228,12 @@ class Round:
             limited = sampled.num_proposed == self.plan.config.pairs_per_round
             name = "pairs_per_round" if limited else "num_simulations"
             cure = "more pairs a round" if limited else "more simulations or fewer rounds"
+            lost = sampled.failures
+            failed = f", of which {len(lost)} failed ({lost[0].reason})," if lost else ""
+            cure += ", or correct the simulator" if lost else ", or raise max_retries"
             raise ValueError(
-                f"`{name}`: {sampled.num_calls} calls left {len(theta)} pairs within the tolerance,"
-                f" fewer than {_LEAST_PAIRS}; ask for {cure}, or raise accept_fraction or "
-                "max_retries."
+                f"`{name}`: {sampled.num_calls} calls{failed} left {len(theta)} pairs to train on, "
+                f"fewer than {_LEAST_PAIRS}; ask for {cure}."
             )
         return theta, x
 

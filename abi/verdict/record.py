@@ -179,7 +179,7 @@ class Verdict:
         c2st = check.expected_c2st
         about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
         lines.append(
-            f"  how far off at x_o?    mean, in sds; sd over the true one; 95% intervals{about}"
+            f"  how far off at x_o?    bias in sds, sd over the true sd, 95% intervals{about}"
         )
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]

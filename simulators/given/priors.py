@@ -160,9 +160,7 @@ def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
             f"{tuple(theta.shape)}.{_mended(theta, num_samples)}"
         )
     if not torch.isfinite(theta).all():
-        raise ValueError(
-            "`prior` gave draws that are not finite; mend its sample method before simulating."
-        )
+        raise ValueError("`prior` gave draws that are not finite; correct its sample method.")
     return theta
 
 

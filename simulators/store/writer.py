@@ -173,7 +173,7 @@ class Store:
         if self._trouble is not None:
             raise OSError(
                 f"`store`: writing to {self._folder} failed: {self._trouble}. What it holds is "
-                "whole; mend the cause and run again to go on from there."
+                "whole; remove the cause and run again to go on from there."
             ) from self._trouble
 
 

@@ -73,7 +73,7 @@ def test_the_density_is_that_of_the_draws(posterior: abi.ABIPosterior) -> None:
     draws = posterior.sample((20_000,))
     mean = (density[:, None] * torch.cartesian_prod(grid, grid)).sum(dim=0) * cell
     torch.testing.assert_close(draws.mean(dim=0), mean, atol=0.02, rtol=0.0)
-    with pytest.raises(ValueError, match=r"`theta` must have shape \(n, 2\); got \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"`theta` must have shape \(n, 2\), .*; got \(3, 3\)"):
         posterior.log_prob(torch.zeros(3, 3))
 
 
@@ -111,7 +111,7 @@ def test_damaged_and_foreign_files_are_refused(posterior: abi.ABIPosterior, tmp_
         path.write_bytes(damage)
         with pytest.raises(ValueError, match="damaged or not a safetensors file"):
             abi.load(path)
-    with pytest.raises(ValueError, match="no file"):
+    with pytest.raises(ValueError, match="is not there"):
         abi.load(tmp_path / "nothing")
     quick_fit(run_dir=tmp_path / "run")
     with pytest.raises(ValueError, match="not a file of kind abi-posterior"):

@@ -307,7 +307,7 @@ def test_a_run_that_never_began_is_begun_anew(tmp_path: Path) -> None:
 
 
 def test_names_tell_parameters_apart() -> None:
-    with pytest.raises(ValueError, match="`parameter_names` must differ; 'a' stands there twice"):
+    with pytest.raises(ValueError, match="`parameter_names` must differ; 'a' appears twice"):
         quick_fit(parameter_names=["a", "a"])
     with pytest.raises(TypeError, match="`parameter_names` must be a list of names"):
         quick_fit(parameter_names="ab")

@@ -107,7 +107,7 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
     "no argument": ({"prior": lambda: torch.rand(2)}, r"`prior` .*must be a function n -> \(n, d"),
     "one draw": ({"prior": lambda n: torch.rand(2)}, r"`prior` must .*\(2,\). Return n rows"),
     "d rows": ({"prior": lambda n: torch.rand(2, n)}, r"`prior` must .*Return the transpose"),
-    "draws of NaN": ({"prior": lambda n: torch.full((n, 2), math.nan)}, "`prior` gave .*mend its"),
+    "draws of NaN": ({"prior": lambda n: torch.full((n, 2), math.nan)}, "`prior` gave .*correct i"),
     # the simulator
     "swapped": ({"prior": noisy, "simulator": PRIOR}, f"`simulator` must .* a prior. {ORDER}"),
     "swapped functions": (
@@ -128,6 +128,10 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
     "all is NaN": (
         {"simulator": not_finite},
         r"`simulator` failed for .* theta = \[0.*: not finite: 4 of 4 .*Call it there",
+    ),
+    "nearly all is NaN": (
+        {"simulator": lambda theta: noisy(theta) if theta[0] < 0.06 else not_finite(theta)},
+        "`num_simulations`: .* calls, of which .* failed .not finite.* or correct the simulator",
     ),
     # the observation
     "no x_o": ({"x_o": None}, "`x_o` must be a tensor of numbers; got None. Pass the observed"),

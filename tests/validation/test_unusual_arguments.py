@@ -80,7 +80,7 @@ def test_a_function_is_a_prior_everywhere() -> None:
 @pytest.mark.parametrize(
     ("names", "error", "words"),
     [
-        (["a", "a"], ValueError, "'a' stands there twice"),
+        (["a", "a"], ValueError, "'a' appears twice"),
         ("ab", TypeError, "got the string 'ab'"),
         (["a"], ValueError, "2 parameters of the prior; got 1"),
         ([], ValueError, "got 0"),

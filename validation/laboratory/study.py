@@ -40,9 +40,10 @@ def power(
     loses its cell, which says why in ``error``.
 
     Args:
-        method: one test or several: names in :data:`validation.METHODS`, functions (q, theta, x, *,
-            seed), :class:`~validation.laboratory.trials.WholeTest`, which takes settings, or those
-            of :mod:`~validation.laboratory.trained_tests`; or a dict of these by names of yours.
+        method: one test or several: names in :data:`validation.METHODS`, functions
+            ``(q, theta, x, *, seed)``, :class:`~validation.laboratory.trials.WholeTest`, which
+            takes settings, or those of :mod:`~validation.laboratory.trained_tests`; or a dict of
+            these by names of yours.
         family: in what way the posterior is wrong: a name, or a
             :class:`~validation.perturbations.Failure`.
         strengths: how wrong it is, 0 or more, where 0 is exact; those of the paper when omitted.

@@ -32,7 +32,7 @@ class WholeTest:
     """A test that is trained and made anew on the pairs of every repetition, as a user does."""
 
     method: str | Callable[..., ValidationResult]
-    """A name in :data:`validation.METHODS`, or a function (q, theta, x, *, seed, ...)."""
+    """A name in :data:`validation.METHODS`, or a function ``(q, theta, x, *, seed, ...)``."""
     keywords: Mapping[str, Any] = field(default_factory=dict)
     """Its other arguments."""
     fresh: bool = False

@@ -1,7 +1,8 @@
 """Posteriors that are wrong by a known amount: the ground truth for tests of posteriors.
 
-A :class:`Failure` is a way of being wrong; at a strength it is a :class:`Task`, a true posterior p
-and an estimate q whose draws (and densities, where they exist) are exact; strength 0 has q = p.
+A :class:`Failure` is a way of being wrong. At a chosen strength it becomes a :class:`Task`: a true
+posterior p, and an estimate q of it that is wrong by so much. Draws of both are exact; at strength
+0 they are the same.
 
 >>> from validation.perturbations import nptbench
 >>> task = nptbench("covariance", 3, 3).at(0.8)

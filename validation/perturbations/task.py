@@ -14,7 +14,7 @@ from simulators.summary import summary
 
 
 class Law(Protocol):
-    """A conditional law of theta given x whose draws are exact, as is its density where it has one.
+    """A distribution of theta given x with exact draws and, where it has one, an exact density.
 
     It is a :class:`~validation.Posterior`, so every test takes it as ``q``.
     """
@@ -30,7 +30,7 @@ class Law(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A true posterior ``p`` and an estimate ``q`` of it that fails with a known strength."""
+    """A true posterior ``p`` and an estimate ``q`` of it, wrong by a known strength."""
 
     name: str
     """Of the failure."""
@@ -46,14 +46,14 @@ class Task:
     __repr__ = summary
 
     def joint(self, n: int, seed: int) -> tuple[Tensor, Tensor]:
-        """Joint draws of the truth: theta (n, d) from p at x (n, p)."""
+        """Draw n pairs: x (n, p), and theta (n, d) from the true posterior at each."""
         x = self.observe(n, child_seed(seed, 0))
         return self.p.sample(1, x, child_seed(seed, 1))[0], x
 
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A way in which an estimate of a posterior is wrong, by a strength that can be dialled."""
+    """A way in which an estimate of a posterior can be wrong, with a strength that you choose."""
 
     name: str
     """As tables and files call it. Kept cells are found by it: other settings need another name."""
@@ -69,7 +69,7 @@ class Failure:
     __repr__ = summary
 
     def at(self, strength: float) -> Task:
-        """Truth and estimate at this strength.
+        """The true posterior and the estimate at this strength; at 0 they are the same.
 
         Raises:
             ValueError: if the strength is negative or not finite.

@@ -69,7 +69,7 @@ class TreeLaw:
 
 
 def tree(seed: int = 2) -> Failure:
-    """The tree, its branches drawn at ``seed``.
+    """A posterior on a tree of thin branches, which are drawn with ``seed``.
 
     Raises:
         ValueError: if the seed is negative.

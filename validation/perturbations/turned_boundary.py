@@ -37,7 +37,7 @@ class ShiftedNormal:
 
 
 def bivariate() -> Failure:
-    """The toy; its strength is the shift of theta, 0.5 in the paper.
+    """A bivariate Gaussian that is shifted; the strength is the shift, 0.5 in the paper.
 
     Source: "The surprising strength of weak classifiers for two-sample testing", Figure 1.
     """
@@ -52,7 +52,7 @@ def bivariate() -> Failure:
 
 @dataclass(frozen=True)
 class LinearScore:
-    """Signed distance to a boundary that may be moved and turned: the larger, the more like p."""
+    """A linear score, larger where p is likelier; its boundary can be moved and turned."""
 
     strength: float
     """a, the shift of theta under q."""

@@ -264,7 +264,7 @@ def checked_draws(samples: Tensor, theta_dim: int) -> Tensor:
         rows = int(bad.any(dim=0).sum())
         raise ValueError(
             f"`q` must draw finite parameters; {int(bad.sum())} of {bad.numel()} draws, at {rows} "
-            "of the observations, hold NaN or infinity. A posterior that fails there is not p."
+            "of the observations, hold NaN or infinity. Correct q; where it fails it is wrong."
         )
     return samples
 

@@ -57,9 +57,8 @@ def rejection_abc(
         num_simulations: simulator calls.
         seed: of the simulations.
         encoder: ``"flat"``, ``"sorted"`` or another that is fixed.
-        accept_fraction: share of the draws to keep, in (0, 1], at least 20 draws. When omitted,
-            the share that predicts theta of pairs near x_o best
-            (:mod:`abi.baselines.approximate.nearest`).
+        accept_fraction: share of the draws to keep, in (0, 1], at least 20 draws; when omitted the
+            one that predicts pairs near x_o best (:mod:`abi.baselines.approximate.nearest`).
         parameter_names: d names.
 
     Raises:
@@ -92,9 +91,9 @@ def abc_ss(
     accept_fraction: float | None = None,
     parameter_names: Sequence[str] | None = None,
 ) -> BaselinePosterior:
-    """ABC with learned summaries: keep the prior draws whose posterior mean is nearest to x_o's.
+    """ABC with learned summaries: keep the prior draws whose posterior mean is near that of x_o.
 
-    A network trained on half of the calls estimates the posterior mean from x.
+    A network, trained on half of the calls, estimates the posterior mean from x.
 
     Args:
         prior: as for :func:`abi.fit`; no density is needed.
@@ -246,7 +245,7 @@ def _sequential(
     if not math.isfinite(tolerances[-1]):
         raise ValueError(
             f"`simulator` gave fewer finite x than the {particles} particles of a population, so "
-            f"that {run.method} accepted every theta; mend it, or raise num_simulations."
+            f"that {run.method} accepted every theta; correct it, or raise num_simulations."
         )
     weights = summary["weights"][-1].exp()  # sbi's are logarithms
     draw = resampled(run.problem.support.from_real(z), weights)

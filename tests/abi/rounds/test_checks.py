@@ -112,7 +112,7 @@ def test_a_fit_without_check_pairs_says_how_to_get_some() -> None:
     assert posterior.pairs is None
     assert posterior.verdict.outcome == "cannot tell"
     assert "no check pairs were kept" in posterior.verdict.headline
-    assert "posterior.check(num_simulations=600)" in posterior.verdict.headline
+    assert "posterior.check(600)" in posterior.verdict.headline
     with pytest.raises(ValueError, match="`check_pairs`: cannot tell: no check pairs were kept"):
         posterior.check_pairs()
     checked = posterior.check(60)

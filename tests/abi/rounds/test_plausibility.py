@@ -74,9 +74,7 @@ def test_a_fit_warns_of_an_observation_that_no_theta_gives(config: abi.ABIConfig
 
     found = fit(INSIDE)  # a warning would be an error
     assert all(record.x_o_p_value > 0.05 for record in found.rounds)
-    with pytest.warns(
-        UserWarning, match=r"`x_o` is unusual among the last round's simulations \(p = 0"
-    ):
+    with pytest.warns(UserWarning, match=r"`x_o` is unusual for this model \(p = 0"):
         found = fit(OUTSIDE)
     assert found.rounds[-1].x_o_p_value < 0.01
 

@@ -155,7 +155,7 @@ def test_a_fit_of_several_rounds_answers_near_and_refuses_far(narrow: abi.ABIPos
 def test_an_x_unlike_any_simulation_is_refused_after_one_round_too(
     amortised: abi.ABIPosterior,
 ) -> None:
-    with pytest.raises(ValueError, match=r"`x`: .* times as far from the fit's simulations"):
+    with pytest.raises(ValueError, match=r"`x`: .* times farther from the fit's simulations"):
         amortised.sample((5,), x=X_O + 30.0)
 
 

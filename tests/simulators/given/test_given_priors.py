@@ -108,7 +108,7 @@ def test_a_density_that_scipy_has_in_another_shape_is_none() -> None:
         ({"a": stats.norm}, TypeError, "`prior` 'a' must be frozen"),
         ({1: stats.norm()}, TypeError, r"`prior` must name parameters by strings; got \[1\]"),
         ([("a", stats.norm()), stats.norm()], TypeError, "`prior` must consist of pairs"),
-        ([("a", stats.norm())] * 2, ValueError, "'a' stands there twice"),
+        ([("a", stats.norm())] * 2, ValueError, "'a' appears twice"),
         ([stats.norm(), 3], TypeError, "`prior` number 2 must be a distribution"),
         ("normal", TypeError, r"`prior` must have sample.* got str"),
     ],

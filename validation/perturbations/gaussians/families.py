@@ -82,7 +82,7 @@ DIMENSIONS = ((3, 3), (10, 10), (50, 10), (100, 100))
 def nptbench(
     name: str, x_dim: int = 3, theta_dim: int = 3, *, curved: bool = False, seed: int = 0
 ) -> Failure:
-    """A failure of NPTBench.
+    """One of the ways in which the Gaussian posteriors of NPTBench are wrong.
 
     Args:
         name: one of the table above.

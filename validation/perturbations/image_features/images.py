@@ -130,7 +130,7 @@ def image_corruption(
     seed: int = 0,
     progress: bool = False,
 ) -> Failure:
-    """Corrupted images in the place of clean ones; the strength is the corruption's own.
+    """Corrupted images in place of clean ones; the strength is that of the corruption.
 
     Args:
         name: in :data:`CORRUPTIONS`.
