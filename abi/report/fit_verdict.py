@@ -56,7 +56,7 @@ def fit_verdict(fit: Fit) -> Verdict:
         )
         if far:
             tone = "untested" if tone == "not-rejected" else tone
-            headline += ", and off the exact posterior"
+            headline += "; it lies off the exact posterior"
     return Verdict(tone, headline, words, fit_evidence(fit), _next_step(fit, tone))
 
 

@@ -105,7 +105,7 @@ def test_the_warning_about_x_o_stands_first_whatever_the_verdict(
     (notice,) = page_of([fit_of(record)], [], None, ()).notices
     among = "near the answer" if num_rounds == 2 else "from the prior"
     assert notice.headline == f"x_o is unusual among the simulations {among}"
-    assert "A correct model does that to at most one observation in 333" in notice.words
+    assert "of a correct model at most one observation in 333 does" in notice.words
     html = page_for(record)
     assert html.index('class="notice"') < html.index('id="verdict"')
     usual = judged(stub(2), check, x_o_p_value=0.02)
@@ -189,7 +189,7 @@ def test_a_fit_far_from_the_exact_posterior_is_not_green_for_its_tests() -> None
     far = 3.0 + torch.randn(2_000, 2, generator=torch.Generator().manual_seed(9))
     verdict = fit_verdict(fit_of(replace(record, exact=far)))
     assert verdict.tone == "untested"
-    assert verdict.headline.endswith(", and off the exact posterior")
+    assert verdict.headline.endswith("; it lies off the exact posterior")
 
 
 def test_a_validation_of_this_very_fit_speaks_for_it(good: dict[str, Any]) -> None:
