@@ -189,7 +189,10 @@ def test_a_fit_far_from_the_exact_posterior_is_not_green_for_its_tests() -> None
     far = 3.0 + torch.randn(2_000, 2, generator=torch.Generator().manual_seed(9))
     verdict = fit_verdict(fit_of(replace(record, exact=far)))
     assert verdict.tone == "untested"
-    assert verdict.headline.endswith("; it lies off the exact posterior")
+    assert verdict.headline == "Cannot tell: its check passes, but it lies off the exact posterior"
+    assert verdict.next_step is None
+    record = replace(judged(stub(2), FAILS), exact=far)
+    assert fit_verdict(fit_of(record)).headline.endswith("; it lies off the exact posterior")
 
 
 def test_a_validation_of_this_very_fit_speaks_for_it(good: dict[str, Any]) -> None:
