@@ -76,4 +76,6 @@ def report_command(
     if as_json:
         print_json(made)
         return
-    typer.echo(f"{made['verdict']['headline']}\n{out}: {made['bytes'] / 1e6:.2f} MB")
+    for line in (*made["verdict"]["warnings"], made["verdict"]["headline"]):
+        typer.echo(line)
+    typer.echo(f"{out}: {made['bytes'] / 1e6:.2f} MB")

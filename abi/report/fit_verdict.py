@@ -55,9 +55,11 @@ def fit_verdict(fit: Fit) -> Verdict:
         words += " The exact posterior at this x_o is known, and " + (
             "this one differs from it visibly." if far else "this one is close to it."
         )
-        if far:
-            tone = "untested" if tone == "not-rejected" else tone
-            headline += ", and off the exact posterior"
+        if far and tone == "not-rejected":
+            tone = "untested"
+            headline = "Cannot tell: its check passes, but it lies off the exact posterior"
+        elif far:
+            headline += "; it lies off the exact posterior"
     return Verdict(tone, headline, words, fit_evidence(fit), _next_step(fit, tone))
 
 
@@ -101,7 +103,7 @@ def _controls(check: Check) -> str:
 def _next_step(fit: Fit, tone: Tone) -> Code | None:
     """More check pairs where they would tell more; else the proof over the whole prior."""
     posterior, check = fit.record.posterior, fit.record.posterior.verdict.check
-    if tone != "untested":
+    if tone != "untested" or (fit.distance is not None and fit.distance.far):
         return None
     if posterior.answer is None:
         return validation_step(fit.record)

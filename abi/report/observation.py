@@ -43,9 +43,9 @@ def x_o_notice(fit: Fit, name: str = "") -> Notice | None:
     return Notice(
         f"{f'{name}: ' if name else ''}x_o is unusual among {_simulations(fit)}",
         "It lies farther from its nearest neighbours than nearly all of them lie from theirs "
-        f"({p_text(p_value)}). A correct model does that to at most {_rate(p_value)}. Unless this "
-        "is that one, the model is wrong, or the units or the order of the values of x_o are: the "
-        "posterior below is then an extrapolation.",
+        f"({p_text(p_value)}); of a correct model at most {_rate(p_value)} does. Unless x_o is "
+        "that one, the model is wrong, or the units or the order of its values are, and the "
+        "posterior below is an extrapolation.",
     )
 
 

@@ -85,14 +85,16 @@ def _with_tests(fits: Sequence[Fit], tests: Named) -> Verdict:
     stranger: list[Tone] = ["untested"] if strangers else []
     tone = _worst([over.tone, *stranger, *(verdict.tone for verdict in left)])
     if passed := tone == "not-rejected" and len(fits) == 1 and own[0].tone == tone:
-        sentences = [own[0].words, f"{_beside(tests)}: {_lower(over.headline)}."]
+        said = _lower(over.headline).replace(": ", ", ", 1)
+        sentences = [own[0].words, f"{_beside(tests)}: {said}."]
     else:
         sentences = [over.words, *(f"{name} {found.why}." for name, found in strangers)]
         sentences += [
             f"{_whose(fits, fit)} own check: {_lower(verdict.headline)}."
             for fit, verdict in zip(fits, own, strict=True)
         ]
-    lines = [*(own[0].rests_on if len(fits) == 1 else ()), *over.rests_on]
+    lines = list(own[0].rests_on if len(fits) == 1 else ())
+    lines += () if passed else over.rests_on  # which the tables below tell
     step = over.next_step
     if tone == "untested" and over.tone == "not-rejected":
         step = _record_it() if strangers else next((v.next_step for v in left if v.next_step), None)

@@ -63,8 +63,8 @@ def summary_table(data: Mapping[str, Any]) -> Table:
         )
         for row in data["results"]
     )
-    level = f"All tests, at the level {data['alpha']:g}"
-    caption = f"{level}; adjusted p-values allow for their number (Holm)"
+    caption = f"All tests, at the level {data['alpha']:g}"
+    caption += "; adjusted p-values allow for their number (Holm)"
     caption += ". Beside them those of posteriors that are wrong on purpose" if tried else ""
     return Table(
         caption,
@@ -82,9 +82,8 @@ def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, k
     """One test with its pictures."""
     verdict = "rejects" if row["rejected"] else "does not reject"
     text = (
-        f"Statistic {number(float(row['statistic']))}, {p_words(row['p_value'])} (adjusted "
-        f"{p_words(row['p_value_adjusted'])}): {verdict}. "
-        f"It sees {row['sees']}. It cannot see {row['blind_to']}."
+        f"Statistic {number(float(row['statistic']))}, {p_words(row['p_value'])}{_adjusted(row)}: "
+        f"{verdict}. It sees {row['sees']}. It cannot see {row['blind_to']}."
     )
     blocks: list[Block] = [Text(text), *_of_the_panel(row)]
     figures = _figures(row, names, alpha)
@@ -97,6 +96,12 @@ def method_section(row: Mapping[str, Any], names: Sequence[str], alpha: float, k
         blocks.append(Figures(pairs, legend=PAIR_LEGEND))
     blocks.append(Facts(_facts(row)))
     return Section(key, TITLES.get(row["method"], row["method"]), tuple(blocks))
+
+
+def _adjusted(row: Mapping[str, Any]) -> str:
+    """The p-value that allows for the number of tests, where it is another."""
+    same = row["p_value_adjusted"] == row["p_value"]
+    return "" if same else f" ({p_words(row['p_value_adjusted'])} adjusted for the number of tests)"
 
 
 def _of_the_panel(row: Mapping[str, Any]) -> list[Block]:

@@ -37,6 +37,7 @@ def render(page: Page) -> str:
         svg.replace(FIGURE_ID, f"f{next(counter)}")
     )
     environment.filters["cell"] = number
+    environment.filters["tied"] = lambda text: text.replace("p = ", "p\u00a0=\u00a0")
     environment.filters["glyph"] = _glyph_paths
     environment.filters["readout"] = _readout
     environment.globals["numeric"] = _numeric

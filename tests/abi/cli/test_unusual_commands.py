@@ -207,7 +207,7 @@ def test_a_page_shows_the_digits_in_which_quantiles_differ(centre: float, scale:
     narrow = replace(record, samples=draws, prior=None)
     marginals = narrow.marginals
     row = summary_table(marginals, len(draws)).rows[0]
-    cells = [cell for cell in row if isinstance(cell, Written)]
+    cells = [cell for cell in row[2:7] if isinstance(cell, Written)]
     assert len(cells) == 5
     mean, _, low, median, high = cells
     assert len({low.words, median.words, high.words}) == 3

@@ -15,6 +15,7 @@ import abi
 from abi.report.assemble import page_of
 from abi.report.fit_page import Fit, first_screen, prepare
 from abi.report.fit_verdict import fit_verdict
+from abi.report.observation import x_o_notice
 from abi.report.page_verdict import page_verdict
 from abi.report.sections.by_calls import calls_blocks
 from abi.report.sections.replay import replay_section
@@ -25,7 +26,7 @@ from abi.report.validated import belonging, identity_of
 from abi.rounds.problem import Plan
 from abi.verdict.record import Check
 from simulators.random import isolated_rng
-from validation.page import Table
+from validation.page import Page, Table, render
 from validation.report import report_data
 
 pytest.importorskip("matplotlib")
@@ -102,14 +103,16 @@ def test_the_warning_about_x_o_stands_first_whatever_the_verdict(
     record = judged(stub(2), check, x_o_p_value=0.003)
     posterior = replace(record.posterior, rounds=record.posterior.rounds[-num_rounds:])
     record = replace(record, posterior=posterior)
-    (notice,) = page_of([fit_of(record)], [], None, ()).notices
+    notice = x_o_notice(fit_of(record))
+    assert notice is not None
     among = "near the answer" if num_rounds == 2 else "from the prior"
     assert notice.headline == f"x_o is unusual among the simulations {among}"
-    assert "A correct model does that to at most one observation in 333" in notice.words
-    html = page_for(record)
+    assert "of a correct model at most one observation in 333 does" in notice.words
+    page = page_of([fit_of(record)], [], None, ())
+    assert page.notices == (notice,)
+    html = render(replace(page, sections=()))
     assert html.index('class="notice"') < html.index('id="verdict"')
-    usual = judged(stub(2), check, x_o_p_value=0.02)
-    assert page_of([fit_of(usual)], [], None, ()).notices == ()
+    assert x_o_notice(fit_of(judged(stub(2), check, x_o_p_value=0.02))) is None
 
 
 def test_a_warning_names_its_fit_where_there_are_several() -> None:
@@ -122,7 +125,8 @@ def test_a_warning_names_its_fit_where_there_are_several() -> None:
 def test_the_verdict_is_told_by_words_and_shape_as_well_as_by_colour() -> None:
     shapes = set()
     for check, word in ((PASSES, "Passes"), (FAILS, "Fails"), (CANNOT_TELL, "Cannot tell")):
-        html = page_for(judged(stub(2), check))
+        said = fit_verdict(fit_of(judged(stub(2), check)))
+        html = render(Page("", "", said, (), (), ""))
         verdict = html[html.index('id="verdict"') :].split("</section>")[0]
         assert f'<span class="outcome">{word}:</span>' in verdict
         shapes.add(re.findall(r'<svg class="icon".*?</svg>', verdict)[0])
@@ -189,7 +193,10 @@ def test_a_fit_far_from_the_exact_posterior_is_not_green_for_its_tests() -> None
     far = 3.0 + torch.randn(2_000, 2, generator=torch.Generator().manual_seed(9))
     verdict = fit_verdict(fit_of(replace(record, exact=far)))
     assert verdict.tone == "untested"
-    assert verdict.headline.endswith(", and off the exact posterior")
+    assert verdict.headline == "Cannot tell: its check passes, but it lies off the exact posterior"
+    assert verdict.next_step is None
+    record = replace(judged(stub(2), FAILS), exact=far)
+    assert fit_verdict(fit_of(record)).headline.endswith("; it lies off the exact posterior")
 
 
 def test_a_validation_of_this_very_fit_speaks_for_it(good: dict[str, Any]) -> None:
