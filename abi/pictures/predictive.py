@@ -170,7 +170,7 @@ def _along(found: Predictive, places: Array, series: int) -> Figure:
             if whole:
                 axes.xaxis.get_major_locator().set_params(integer=True)
             if series > 1:
-                axes.set_title(f"series {k + 1}", loc="left")
+                axes.set_title(f"series {k + 1}")
         marks = [_patch(0.75, "50% of the simulations"), _patch(0.25, "90%"), _observed(False)]
         _finish(figure, found, marks)
     return figure
