@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from simulators.arguments import sample_shape as as_size
 from simulators.random import as_count, child_seed
-from simulators.running.engines import Engine, check_workers, open_engine
+from simulators.running.engines import Engine, Workers, check_workers, open_engine
 
 from .config import ABIConfig
 from .files.storage import read_posterior, write_posterior
@@ -173,7 +173,7 @@ class ABIPosterior:
         *,
         simulator: Callable[..., Any] | None = None,
         prior: Any = None,
-        workers: int = 1,
+        workers: Workers = 1,
         timeout: float | None = None,
     ) -> ABIPosterior:
         """The same posterior with more check pairs, and so a sharper verdict.
@@ -182,7 +182,7 @@ class ABIPosterior:
             num_simulations: more simulator calls.
             simulator: of the fit; needed where the posterior was loaded.
             prior: of the fit; the simulator's own when omitted.
-            workers: processes that simulate.
+            workers: processes that simulate, or the cluster that does, as of :func:`fit`.
             timeout: seconds one simulation may take.
 
         Raises:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.given.observation import Observed
-from simulators.running.engines import check_workers, open_engine
+from simulators.running.engines import Workers, check_workers, open_engine
 
 from .config import ABIConfig
 from .files.origin import from_origin, origin_of
@@ -56,7 +56,7 @@ def fit(
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
     parameter_names: Sequence[str] | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
     run_dir: str | Path | None = None,
     device: str | None = None,
@@ -94,7 +94,8 @@ def fit(
             round takes them instead of simulating, and they cost nothing of the budget.
         parameter_names: d names; those the prior or the simulator has, or theta_1 ..., when
             omitted.
-        workers: processes that simulate.
+        workers: processes that simulate; or the cluster that does, by the address of its dask
+            scheduler ("tcp://host:8786"), its ``Client``, or a cluster such as ``SLURMCluster``.
         timeout: seconds one simulation may take.
         run_dir: folder to keep each round in, and the simulations of a slow round while it lasts,
             so that :func:`resume` can go on.
@@ -143,7 +144,7 @@ def resume(
     distance: Callable[[Tensor], Tensor] | None = None,
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
     device: str | None = None,
     progress: bool = True,
@@ -157,7 +158,7 @@ def resume(
         distance: the known distance of the fit, if it had one.
         encoder: the module of the fit, if it had one.
         simulations: the simulations given to the fit, if there were any.
-        workers: processes that simulate.
+        workers: processes that simulate, or the cluster that does, as of :func:`fit`.
         timeout: seconds one simulation may take.
         device: where the networks train; where those of the fit did, when omitted.
         progress: show a live bar.
@@ -201,7 +202,7 @@ def run(
     work: Work,
     folder: RunFolder | None,
     state: RoundState | None,
-    workers: int,
+    workers: Workers,
     timeout: float | None,
     progress: bool,
 ) -> ABIPosterior:

@@ -17,7 +17,7 @@ from .given.function import as_seeded
 from .random import fresh_seed, stream_seed
 from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
-from .running.engines import Engine, open_engine
+from .running.engines import Engine, Workers, open_engine
 from .running.progress import Progress
 from .store.folder import identify, to_simulations
 from .store.writer import Store, open_store
@@ -30,7 +30,7 @@ def simulate(
     simulator: Callable[..., Any],
     theta: Tensor,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     engine: Engine | str | Any = None,
     timeout: float | None = None,
     seed: int | None = None,
@@ -57,7 +57,9 @@ def simulate(
         simulator: callable theta (n, d) -> x (n, p); a task, a command, or a plain batched
             function. For one of another form see :func:`simulators.from_function`.
         theta: parameters, (n, d).
-        workers: simulations at a time; 1 runs in this process unless a timeout is set.
+        workers: simulations at a time; 1 runs in this process unless a timeout is set. Or the
+            cluster that simulates: the address of a ``dask`` scheduler, such as "tcp://host:8786",
+            its ``Client``, or a cluster of dask.
         engine: ``"in-process"``, ``"processes"``, ``"distributed"``, the address of a ``dask``
             scheduler or its ``Client``, or an open engine
             (:func:`simulators.running.engines.open_engine`), which stays open.
@@ -110,7 +112,7 @@ def _run(
     theta: FloatArray,
     seed: int,
     kept: list[BatchResult],
-    workers: int,
+    workers: Workers,
     engine: Any,
     timeout: float | None,
     resources: ExitStack,
