@@ -18,7 +18,7 @@ from simulators.arguments import as_path, as_tensor
 from simulators.arguments import sample_shape as as_size
 from simulators.base import as_rows
 from simulators.random import as_count, child_seed
-from simulators.running.engines import Engine, check_workers, open_engine
+from simulators.running.engines import Engine, Workers, check_workers, open_engine
 
 from .config import ABIConfig
 from .files.run_folder import posterior_file
@@ -175,7 +175,7 @@ class ABIPosterior:
         *,
         simulator: Callable[..., Any] | None = None,
         prior: Any = None,
-        workers: int = 1,
+        workers: Workers = 1,
         timeout: float | None = None,
     ) -> ABIPosterior:
         """The same posterior, tested on more pairs: its verdict is sharper.
@@ -184,7 +184,7 @@ class ABIPosterior:
             num_simulations: simulator calls to spend on it.
             simulator: the simulator of the fit; needed if the posterior was loaded from a file.
             prior: the prior of the fit; the simulator's own when omitted.
-            workers: processes that simulate at the same time.
+            workers: processes that simulate at the same time, or a cluster, as for :func:`fit`.
             timeout: seconds after which a simulation counts as failed.
 
         Raises:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.given.observation import Observed
-from simulators.running.engines import check_workers, open_engine
+from simulators.running.engines import Workers, check_workers, open_engine
 
 from .config import ABIConfig
 from .files.origin import from_origin, origin_of
@@ -56,7 +56,7 @@ def fit(
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
     parameter_names: Sequence[str] | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
     run_dir: str | Path | None = None,
     device: str | None = None,
@@ -101,7 +101,8 @@ def fit(
         simulations: pairs made before (``simulators.load_store``), with theta drawn from the
             prior. The first round uses them instead of simulating; they do not count as calls.
         parameter_names: d names. When omitted: those of the prior or the simulator, or theta_1, ...
-        workers: processes that simulate at the same time.
+        workers: processes that simulate at the same time; or a cluster: the address of a dask
+            scheduler ("tcp://host:8786"), its ``Client``, or a cluster such as ``SLURMCluster``.
         timeout: seconds after which a simulation counts as failed.
         run_dir: folder in which the fit keeps every finished round, and the simulations of a slow
             one as they come. :func:`resume` goes on from there after an interruption.
@@ -154,7 +155,7 @@ def resume(
     distance: Callable[[Tensor], Tensor] | None = None,
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
     device: str | None = None,
     progress: bool = True,
@@ -169,7 +170,7 @@ def resume(
         distance: the ``distance`` that the fit was given, if any.
         encoder: the ``encoder`` module that the fit was given, if any.
         simulations: the ``simulations`` that the fit was given, if any.
-        workers: processes that simulate at the same time.
+        workers: processes that simulate at the same time, or a cluster, as for :func:`fit`.
         timeout: seconds after which a simulation counts as failed.
         device: where the networks train; where they did before when omitted.
         progress: show a progress bar.
@@ -216,7 +217,7 @@ def run(
     work: Work,
     folder: RunFolder | None,
     state: RoundState | None,
-    workers: int,
+    workers: Workers,
     timeout: float | None,
     progress: bool,
 ) -> ABIPosterior:

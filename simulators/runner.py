@@ -16,7 +16,7 @@ from .given.function import as_seeded, declared_form, is_seeded
 from .random import fresh_seed, stream_seed
 from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
-from .running.engines import Engine, open_engine
+from .running.engines import Engine, Workers, open_engine
 from .running.progress import Progress
 from .store.folder import identify, to_simulations
 from .store.writer import Store, open_store
@@ -30,7 +30,7 @@ def simulate(
     simulator: Callable[..., Any],
     theta: Tensor,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     engine: Engine | str | Any = None,
     timeout: float | None = None,
     seed: int | None = None,
@@ -112,7 +112,7 @@ def _run(
     theta: FloatArray,
     seed: int,
     kept: list[BatchResult],
-    workers: int,
+    workers: Workers,
     engine: Any,
     timeout: float | None,
     resources: ExitStack,

@@ -17,6 +17,7 @@ from simulators import simulate
 from simulators.given.observation import Observed
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
+from simulators.running.engines import Workers
 from validation.page.palette import LIGHT
 from validation.page.words import plural
 
@@ -84,7 +85,7 @@ def simulated(
     simulator: Callable[..., Any],
     theta: Tensor,
     seed: int,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
 ) -> Predictive:
     """Simulate at draws theta (n, d) of the posterior."""

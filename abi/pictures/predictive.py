@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulators.random import as_count, child_seed
-from simulators.running.engines import check_workers
+from simulators.running.engines import Workers, check_workers
 from validation.page.palette import LIGHT
 
 from ..encoders.layout import Layout
@@ -40,7 +40,7 @@ def plot_predictive(
     num_simulations: int = NUM_SIMULATIONS,
     times: Sequence[float] | None = None,
     num_series: int | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     timeout: float | None = None,
     seed: int = 0,
 ) -> Figure:
@@ -57,7 +57,7 @@ def plot_predictive(
             simulator's own ``times``.
         num_series: series of which x consists, one after another, a panel each; as the simulator
             declares when omitted.
-        workers: processes that simulate.
+        workers: processes that simulate, or the cluster that does, as of :func:`abi.fit`.
         timeout: seconds one simulation may take.
         seed: of the draws and the simulations.
 
@@ -170,7 +170,7 @@ def _along(found: Predictive, places: Array, series: int) -> Figure:
             if whole:
                 axes.xaxis.get_major_locator().set_params(integer=True)
             if series > 1:
-                axes.set_title(f"series {k + 1}", loc="left")
+                axes.set_title(f"series {k + 1}")
         marks = [_patch(0.75, "50% of the simulations"), _patch(0.25, "90%"), _observed(False)]
         _finish(figure, found, marks)
     return figure

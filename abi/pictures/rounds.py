@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_TITLES = "mean ± 1 and 2 sds", "bias, in sds", "sd over the true sd"
 _MOST, _ROW = 6, 1.45  # inches
 _LARGEST_BIAS, _LARGEST_RATIO = 3.0, 4.0
 """Where the axes end at most."""
@@ -78,8 +79,7 @@ def plot_rounds(posterior: Shown, *, parameters: Sequence[str] | None = None) ->
             panels[row, 0].set_ylabel(in_lines(names[j], _ROW))
         for bias, ratio in panels[:, 1:]:  # one scale for all, so that rows compare
             _scale(bias, ratio, judged)
-        titles = "mean ± 1 and 2 sds", "bias, in sds", "sd over the true sd"
-        for axes, title in zip(panels[0], titles, strict=True):
+        for axes, title in zip(panels[0], _TITLES, strict=True):
             axes.set_title(title)
         last = stages[-1].calls
         step = 0.08 * last

@@ -31,6 +31,9 @@ from .workers import pack
 _AHEAD = 2
 """Batches under way for each thread, so that none waits for the network."""
 
+_PATIENCE = 5.0
+"""Seconds for a cluster to take leave."""
+
 _local_engines: dict[str, dict[int, Processes]] = {}
 """On a dask worker: for each run's engine, the worker process of each thread."""
 
@@ -62,9 +65,15 @@ class Distributed:
     def close(self) -> None:
         """Stop the worker processes, and the cluster where it was started here."""
         with isolated_rng(0):
-            self.client.run(_close_local, self.name, on_error="ignore")
+            if self._there:
+                self.client.run(_close_local, self.name, on_error="ignore")
             for owner in self.owned:
-                owner.close()
+                owner.close(timeout=_PATIENCE)
+
+    @property
+    def _there(self) -> bool:
+        """Whether the scheduler answers, as far as is known."""
+        return bool(self.client.status == "running")
 
     def _results(self, fixed: tuple[Any, ...], batches: Iterator[Batch]) -> Iterator[BatchResult]:
         from distributed import as_completed
@@ -90,13 +99,18 @@ class Distributed:
                         pace.learn(result)
                         yield result
                     continue
+                if future.status == "cancelled":
+                    raise ConnectionError(
+                        "`workers`: the dask scheduler is gone. Start another and run the same "
+                        "again: what a store or a run_dir holds is not simulated twice."
+                    )
                 error = _loss(future)
                 if len(batch) > 1:
                     again.extend(batch.rows())
                 else:
                     yield lost(batch, f"worker lost: {error}")
         finally:
-            if under_way:
+            if under_way and self._there:
                 self.client.cancel(list(under_way), force=True)
                 self.client.run(_close_local, self.name, on_error="ignore")
 

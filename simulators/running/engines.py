@@ -61,23 +61,44 @@ class InProcess:
         """Nothing to let go of."""
 
 
-def check_workers(workers: int, timeout: float | None) -> None:
+class Dask(Protocol):
+    """A ``Client`` of dask, or one of its clusters: ``LocalCluster``, ``SLURMCluster``."""
+
+    @property
+    def scheduler_info(self) -> Any:
+        """What its scheduler says of it."""
+        ...
+
+
+Workers = int | str | Dask
+"""How many processes simulate here; or the cluster that does, by the address of its scheduler."""
+
+
+def is_cluster(workers: Any) -> bool:
+    """Whether it is an address, a client or a cluster of dask, rather than a number."""
+    return "://" in workers if isinstance(workers, str) else hasattr(workers, "scheduler_info")
+
+
+def check_workers(workers: Workers, timeout: float | None) -> None:
     """Refuse what no engine can be opened with.
 
     Raises:
-        ValueError: if ``workers`` is no whole number of at least 1 or ``timeout`` not positive.
+        ValueError: if ``workers`` is neither a whole number of at least 1 nor a cluster, or
+            ``timeout`` not positive.
     """
-    as_count(workers, "workers", 1)
+    if not is_cluster(workers):
+        as_count(workers, "workers", 1)
     number = isinstance(timeout, Real) and not isinstance(timeout, bool)
     if timeout is not None and not (number and timeout > 0.0):
         raise ValueError(f"`timeout` must be a positive number of seconds; got {timeout!r}.")
 
 
-def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = None) -> Engine:
+def open_engine(workers: Workers = 1, timeout: float | None = None, engine: Any = None) -> Engine:
     """Open an engine; close it when done.
 
     Args:
-        workers: simulations at a time, for engines that start their own workers.
+        workers: simulations at a time, for engines that start their own workers; or, with no
+            engine named, the cluster that simulates: an address, a ``Client``, a cluster of dask.
         timeout: seconds one simulation may take, for every run that names no other.
         engine: ``"in-process"``, ``"processes"``, ``"distributed"`` (a cluster of this machine),
             the address of a running ``dask`` scheduler (``"tcp://host:8786"``) or its ``Client``.
@@ -90,14 +111,17 @@ def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = No
     """
     check_workers(workers, timeout)
     timeout = None if timeout == math.inf else timeout
+    number = workers if isinstance(workers, int) else 1
+    if engine is None and is_cluster(workers):
+        engine = workers
     if engine is None:
-        engine = "in-process" if workers == 1 else "processes"
+        engine = "in-process" if number == 1 else "processes"
     if engine == "in-process" and timeout is None:
         return InProcess()
     if engine in ("in-process", "processes"):
         from .processes import Processes
 
-        return Processes(1 if engine == "in-process" else workers, timeout)
+        return Processes(1 if engine == "in-process" else number, timeout)
     if isinstance(engine, str) and engine != "distributed" and "://" not in engine:
         raise ValueError(
             f"`engine` must be one of {', '.join(NAMES)}, the address of a scheduler, or an open "
@@ -105,4 +129,4 @@ def open_engine(workers: int = 1, timeout: float | None = None, engine: Any = No
         )
     from .cluster import connect
 
-    return connect(None if engine == "distributed" else engine, workers, timeout)
+    return connect(None if engine == "distributed" else engine, number, timeout)

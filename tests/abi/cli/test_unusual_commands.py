@@ -333,9 +333,10 @@ def test_few_predictions_are_refused_and_failed_ones_are_counted(folder: Path) -
         "report", "run", "--num-predictive", "5"
     )
     wide = replace(stub(2), simulator=lambda theta: theta.repeat(1, 2))
-    assert "gives 4 values for an observation of 3" in str(predict(wide, 20, 0))
+    assert "got 3 values and simulations of 4" in str(predict(wide, 20, 0))
     failing = replace(
-        stub(2), simulator=lambda theta: torch.where(theta[:, :1] > 2.0, 1.0, torch.nan)
+        stub(2),
+        simulator=lambda theta: torch.where(theta[:, :1] > 2.0, torch.ones(3), torch.nan),
     )
     assert "of 30 simulations gave a usable result, and the bands need 20" in str(
         predict(failing, 30, 0)
