@@ -20,6 +20,7 @@ FORMAT_VERSION = 8
 """Since 7 a file carries a digest of what it holds, and a posterior its encoders and verdict."""
 
 
+_OLDEST = 2  # version 1 had other flows, and no release wrote it
 _DIGESTED = 7  # the first version with a digest
 
 
@@ -52,7 +53,8 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     """Read what :func:`write_parts` wrote.
 
     Raises:
-        ValueError: if the file is missing, damaged, of another kind or from a newer version.
+        ValueError: if the file is missing, damaged, of another kind, from a newer version or
+            from version 1, which is no longer read.
     """
     from safetensors import safe_open
 
@@ -82,6 +84,11 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
         raise ValueError(
             f"`path`: {path} has format version {header['version']}; this abi reads up to "
             f"{FORMAT_VERSION}. Install a newer abi-toolkit."
+        )
+    if header.get("version", 0) < _OLDEST:
+        raise ValueError(
+            f"`path`: {path} has format version {header.get('version')}; this abi reads "
+            f"{_OLDEST} to {FORMAT_VERSION}. Fit again."
         )
     return tensors, header
 

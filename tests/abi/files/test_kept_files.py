@@ -1,0 +1,44 @@
+"""Posteriors that earlier versions of this package wrote, kept as they were written.
+
+Each is of a fit to x = theta + 0.3 noise at x_o = (0.5, -0.5) with 600 calls and the smallest flow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import abi
+from abi.files.parts import FORMAT_VERSION, read_parts
+
+KEPT = Path(__file__).parent / "earlier"
+THETA = torch.tensor([[0.5, -0.5], [0.2, -0.3], [1.0, 0.0]])
+OF_ONE_FIT = [-0.975789, -1.494056, -1.010405]
+# What the version that wrote the file said of log q(THETA): 2 to 6 made the same flow.
+LOG_PROB = dict.fromkeys(range(2, 7), OF_ONE_FIT) | {7: [-1.369682, -1.752731, -1.369170]}
+
+
+def test_there_is_a_file_of_every_earlier_format() -> None:
+    assert sorted(LOG_PROB) == list(range(2, FORMAT_VERSION))
+    assert len(list(KEPT.iterdir())) == FORMAT_VERSION - 1
+
+
+@pytest.mark.parametrize("version", LOG_PROB)
+def test_a_kept_file_has_the_density_that_it_was_written_with(version: int) -> None:
+    path = KEPT / f"posterior_v{version}.safetensors"
+    assert read_parts(path, "abi-posterior")[1]["version"] == version
+    posterior = abi.load(path)
+    # To float32: the order of sums has changed since.
+    torch.testing.assert_close(
+        posterior.log_prob(THETA), torch.tensor(LOG_PROB[version]), rtol=0.0, atol=1e-4
+    )
+    assert posterior.sample((20,)).isfinite().all()
+    assert (posterior.verdict.outcome == "cannot tell") == (version < 7)
+
+
+def test_version_1_is_refused_in_one_line() -> None:
+    with pytest.raises(ValueError, match="has format version 1; this abi reads 2 to") as refused:
+        abi.load(KEPT / "posterior_v1.safetensors")
+    assert "\n" not in str(refused.value)
