@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from validation.controls import CONTROLS
 from validation.page import Code, Tone, Verdict
-from validation.page.words import listing, plural
+from validation.page.words import listing, number, plural
 from validation.swaps.words import p_text
 
 from ..files.run_folder import POSTERIOR
@@ -22,6 +22,7 @@ from .sections.replay import validation_step
 from .sections.rounds import retries
 
 _LITTLE = 0.1
+_NOISE = 0.05  # sds by which means of 4,000 exact draws may be off: three of their errors
 TONES: Mapping[str, Tone] = {
     "passes": "not-rejected",
     "fails": "rejected",
@@ -52,8 +53,8 @@ def fit_verdict(fit: Fit) -> Verdict:
         tone, headline = "untested", f"Cannot tell: {doubt_of_x_o(fit)}"
     if fit.distance is not None:
         far = fit.distance.far
-        words += " The exact posterior at this x_o is known, and " + (
-            "this one differs from it visibly." if far else "this one is close to it."
+        words += (
+            f" The exact posterior at this x_o is known, and {_from_exact(fit, verdict.check)}."
         )
         if far and tone == "not-rejected":
             tone = "untested"
@@ -81,6 +82,20 @@ def _rests_on(fit: Fit, check: Check) -> str:
     if check.rejects:
         text += " Do not use its intervals as they are."
     return text
+
+
+def _from_exact(fit: Fit, check: Check) -> str:
+    """How the posterior stands to the exact one, and to what its check allows."""
+    found = fit.distance
+    if found is None or found.far:
+        return "this one differs from it visibly"
+    allowed = check.largest_bias
+    if allowed is None or found.shift <= allowed + _NOISE:
+        return "this one is close to it"
+    return (
+        f"this one is close to it, but the mean of {found.shifted} is off by "
+        f"{number(found.shift, 2)} sd, more than its check says"
+    )
 
 
 def _controls(check: Check) -> str:

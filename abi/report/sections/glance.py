@@ -21,6 +21,8 @@ MOST_ROWS = 6
 WIDTH = 400
 _HEIGHTS = (130, 96, 76, 62, 54, 48)
 """Of a row, by how many there are."""
+_HIGHER = 1.5
+"""An exact density more times as high as the posterior is cut off."""
 _ROOM = 0.3
 """Share of a row that two numbers under it need."""
 
@@ -70,7 +72,9 @@ def _value(m: Marginal) -> str:
 def _ridge(axes: Any, m: Marginal, foot: int, below: float) -> None:
     """One density, as high as a row, standing at ``foot``; the others in its scale."""
     grid, density = curve(m.draws, m.span, m.ends)
-    top = max(float(density.max()), 1e-300) / (0.94 - below)
+    exact = density if m.exact is None else curve(m.exact, m.span, m.ends)[1]
+    highest = max(float(density.max()), min(float(exact.max()), _HIGHER * float(density.max())))
+    top = max(highest, 1e-300) / (0.94 - below)
     place = (grid - m.span[0]) / (m.span[1] - m.span[0])
     low, high = m.quantile(0.05), m.quantile(0.95)
     inside = ((grid >= low) & (grid <= high)).tolist()
@@ -87,6 +91,5 @@ def _ridge(axes: Any, m: Marginal, foot: int, below: float) -> None:
         axes.plot(place, foot + other, color=LIGHT["prior"], linewidth=1.2)
     axes.plot(place, foot + density / top, color=LIGHT["posterior"], linewidth=1.6)
     if m.exact is not None:
-        other = curve(m.exact, m.span, m.ends)[1] / top
         line: dict[str, Any] = {"color": LIGHT["reference"], "linewidth": 1.3}
-        axes.plot(place, foot + np.minimum(other, 0.98 - below), "--", **line)
+        axes.plot(place, foot + np.minimum(exact / top, 0.98 - below), "--", **line)

@@ -199,6 +199,15 @@ def test_a_fit_far_from_the_exact_posterior_is_not_green_for_its_tests() -> None
     assert fit_verdict(fit_of(record)).headline.endswith("; it lies off the exact posterior")
 
 
+def test_a_mean_farther_off_than_its_check_allows_is_told() -> None:
+    record = judged(stub(2), PASSES)  # whose check allows 0.25 sd
+    for shift, told in ((0.1, False), (0.4, True)):
+        moved = record.samples + torch.tensor([0.0, shift])
+        words = fit_verdict(fit_of(replace(record, exact=moved))).words
+        assert "this one is close to it" in words
+        assert ("the mean of theta_2 is off by 0.4 sd" in words) is told
+
+
 def test_a_validation_of_this_very_fit_speaks_for_it(good: dict[str, Any]) -> None:
     record = judged(stub(2), CANNOT_TELL)
     own = {**good, "of": identity_of(record.posterior)}
