@@ -19,28 +19,29 @@ from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, check_workers, open_engine
 
 from .config import ABIConfig
-from .files.storage import read_posterior, write_posterior
+from .files.storage import write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
+from .plan import Plan
 from .quantiles.kernel import Kernel, LearnedKernel
+from .refining import refine
 from .rounds.checks import CheckPairs
 from .rounds.judging import (
     Answer,
     check_calls,
     for_tests,
     judge_further,
+    not_judged,
     why_at_x_o_alone,
 )
 from .rounds.problem import Problem, posed_again
 from .rounds.reach import Reach, as_observations
-from .rounds.record import RoundRecord
+from .rounds.record import RoundRecord, RoundState
 from .training.torch_settings import usual_torch
+from .verdict.judge import untold
 from .verdict.record import Verdict
 
-DRAWS_KEY = 1
-"""Of the seed of draws."""
-CHECK_KEY = 2
-"""Of the fit's seed, for the check of its answer."""
+DRAWS_KEY, CHECK_KEY = 1, 2  # of the seed of draws; of the fit's seed, for its check
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +61,7 @@ class ABIPosterior:
         reach: what the fit has simulated, to tell at which other x it answers.
         pairs: what the verdict rests on; None where the fit kept no pairs.
         problem: prior and simulator of the fit; None in a posterior that was loaded.
+        state: the pairs of its rounds; None in a posterior that was loaded.
     """
 
     model: GenerativeModel
@@ -74,6 +76,26 @@ class ABIPosterior:
     reach: Reach | None = None
     pairs: CheckPairs | None = None
     problem: Problem | None = None
+    state: RoundState | None = None
+
+    refine = refine
+
+    @classmethod
+    def after(cls, state: RoundState, plan: Plan, problem: Problem) -> ABIPosterior:
+        """The answer that rounds leave, not yet checked."""
+        found = cls.found(state, plan, problem.x_o, problem.parameter_names)
+        return replace(found, problem=problem, state=state)
+
+    @classmethod
+    def found(
+        cls, state: RoundState, plan: Plan, x_o: Tensor, names: tuple[str, ...]
+    ) -> ABIPosterior:
+        """The same where prior and simulator are not known."""
+        kernel = state.kernel if isinstance(state.kernel, LearnedKernel) else None
+        reach, verdict = Reach.of(state, plan.config), untold("not yet judged")
+        made = state.model, x_o, names, state.records, state.accepted, plan.seed, plan.config
+        fit = cls(*made, verdict, kernel, reach)
+        return replace(fit, verdict=not_judged(fit, reach is not None))
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")
@@ -87,15 +109,16 @@ class ABIPosterior:
     @property
     def answer(self) -> Answer | None:
         """The flows, with all that judging them needs; None where they know no x but x_o."""
-        q = ConditionalFlows.of(self.model)
-        if q is None or self.reach is None or not isinstance(self.kernel, LearnedKernel):
+        q, kernel, reach = ConditionalFlows.of(self.model), self.kernel, self.reach
+        if q is None or reach is None or not isinstance(kernel, LearnedKernel):
             return None
-        return Answer(q, self.kernel, self.reach, self.parameter_names, self.rounds)
+        return Answer(q, kernel, reach, self.parameter_names, self.rounds)
 
     @property
     def num_simulations(self) -> int:
         """Simulator calls really made: those of the check, retries and failures included."""
-        return self.verdict.num_calls + sum(record.simulator_calls for record in self.rounds)
+        in_rounds = sum(record.simulator_calls + record.check_calls for record in self.rounds)
+        return self.verdict.num_calls + in_rounds
 
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
@@ -146,9 +169,8 @@ class ABIPosterior:
         """
         theta = torch.as_tensor(theta, dtype=torch.float32)
         if theta.ndim != 2 or theta.shape[1] != self.theta_dim:
-            raise ValueError(
-                f"`theta` must have shape (n, {self.theta_dim}); got {tuple(theta.shape)}."
-            )
+            got = tuple(theta.shape)
+            raise ValueError(f"`theta` must have shape (n, {self.theta_dim}); got {got}.")
         if self._is_own(x):
             return self.model.log_prob(theta)
         q, rows = self._elsewhere(x)
@@ -224,16 +246,11 @@ class ABIPosterior:
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file (safetensors; no pickle), to be read by ``abi.load``."""
-        kept = [part.name for part in fields(self) if part.name != "problem"]
+        kept = [part.name for part in fields(self) if part.name not in ("problem", "state")]
         write_posterior(Path(path), **{name: getattr(self, name) for name in kept})
 
     def to_arviz(
-        self,
-        num_samples: int = 1000,
-        seed: int = 0,
-        *,
-        prior: Any = None,
-        simulator: Any = None,
+        self, num_samples: int = 1000, seed: int = 0, *, prior: Any = None, simulator: Any = None
     ) -> Any:
         """The fit as ArviZ data: InferenceData (0.x) or a DataTree (1.x).
 
@@ -279,20 +296,3 @@ class ABIPosterior:
             raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
         answer.reach.require(answer.q, rows)
         return answer.q, rows
-
-
-def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
-    """Read a posterior written by :meth:`ABIPosterior.save`.
-
-    Files of earlier versions hold neither encoders nor a verdict: they answer at their x_o, and
-    the verdict says what they lack.
-
-    Args:
-        path: the file.
-        encoder: the module of yours that the fit was given, if it was: files hold no code, and
-            without it the posterior answers at its own x_o alone.
-
-    Raises:
-        ValueError: if the file is not a posterior of this format, or is from a newer version.
-    """
-    return ABIPosterior(**read_posterior(Path(path), encoder))

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.given.observation import Observed
-from simulators.running.engines import check_workers, open_engine
+from simulators.running.engines import check_workers
 
 from .config import ABIConfig
+from .course import Pace, run
 from .files.origin import from_origin, origin_of
-from .files.run_folder import Given, RunFolder
-from .posterior import ABIPosterior
-from .quantiles.kernel import FixedKernel, LearnedKernel
-from .rounds.judging import not_judged
-from .rounds.plausibility import implausible
-from .rounds.problem import (
+from .files.run_folder import POSTERIOR, Given, RunFolder
+from .plan import (
     CHECK_FRACTION,
     Plan,
-    Problem,
     StopWhen,
     answers_elsewhere,
     check_generator,
-    check_simulations,
     default_rounds,
-    pose,
 )
-from .rounds.progress import FitProgress
-from .rounds.reach import Reach
-from .rounds.record import RoundState
-from .rounds.steps import Round, Work
-from .training.torch_settings import usual_torch
-from .verdict.judge import untold
+from .posterior import ABIPosterior
+from .quantiles.kernel import FixedKernel
+from .refining import check_can_go_on, further_plan
+from .rounds.problem import check_simulations, pose
+from .rounds.steps import Work
+from .saved import load
 
 
 def fit(
@@ -132,7 +124,7 @@ def fit(
         folder = RunFolder.create(run_dir, problem, plan, origin, given)
     slow_dir = None if folder is None else folder.simulations
     work = Work(problem, plan, fixed, slow_dir, simulations)
-    return run(work, folder, None, workers, timeout, progress)
+    return run(work, folder, None, Pace(workers, timeout, progress), ABIPosterior.after)
 
 
 def resume(
@@ -143,6 +135,11 @@ def resume(
     distance: Callable[[Tensor], Tensor] | None = None,
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
+    num_simulations: int | None = None,
+    num_rounds: int | None = None,
+    seed: int = 0,
+    check_fraction: float = CHECK_FRACTION,
+    stop_when: StopWhen = None,
     workers: int = 1,
     timeout: float | None = None,
     device: str | None = None,
@@ -150,13 +147,23 @@ def resume(
 ) -> ABIPosterior:
     """Go on with an interrupted fit; the result is that of a fit that was never interrupted.
 
+    With ``num_simulations`` a fit that has ended goes on, as by :meth:`ABIPosterior.refine`: rounds
+    are added to its folder, where the answer of before is kept as ``posterior_04.safetensors``, by
+    the number of its rounds. Once these are interrupted, leave ``num_simulations`` out.
+
     Args:
         run_dir: the folder given to :func:`fit`.
         prior: the prior of the fit, where it cannot be imported from where it was.
         simulator: the simulator of the fit, where it cannot be imported from where it was.
         distance: the known distance of the fit, if it had one.
         encoder: the module of the fit, if it had one.
-        simulations: the simulations given to the fit, if there were any.
+        simulations: the simulations given to the fit, if there were any; not for more calls.
+        num_simulations: so many calls more.
+        num_rounds: rounds that share them; as in :meth:`ABIPosterior.refine`, when omitted.
+        seed: of the rounds that are added.
+        check_fraction: share of all calls that checks the new answer, a quarter of the further
+            ones at most.
+        stop_when: as in :func:`fit`, of the rounds that are added.
         workers: processes that simulate.
         timeout: seconds one simulation may take.
         device: where the networks train; where those of the fit did, when omitted.
@@ -167,6 +174,9 @@ def resume(
     """
     check_simulations(simulations)
     folder = RunFolder.open(run_dir)
+    if num_simulations is not None:
+        asked = num_simulations, num_rounds, seed, check_fraction, stop_when
+        go_on(folder, asked, encoder)
     folder.check_given(Given.of(distance, encoder, simulations))
     plan, x_o, names, origin = folder.request()
     plan = replace(plan, config=placed(plan.config, device, x_o))
@@ -175,7 +185,32 @@ def resume(
     state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
     problem = pose(prior, simulator, x_o, names, encoder)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
-    return run(work, folder, state, workers, timeout, progress)
+    return run(work, folder, state, Pace(workers, timeout, progress), ABIPosterior.after)
+
+
+def go_on(
+    folder: RunFolder,
+    asked: tuple[int, int | None, int, float, StopWhen],
+    encoder: nn.Module | None = None,
+) -> None:
+    """Let rounds follow the run of a folder, which has ended.
+
+    Args:
+        folder: of the run.
+        asked: calls, rounds, seed, share of the check and when to stop, of what follows.
+        encoder: the module of the fit, if it had one.
+
+    Raises:
+        ValueError: if it has not ended, or cannot go on.
+    """
+    if not folder.holds_answer:
+        raise ValueError(
+            f"`num_simulations`: the run in {folder.path} has not ended; go on with it as it is "
+            "(abi.resume(run_dir), or abi fit --continue without numbers), then ask for more."
+        )
+    fit = load(folder.path / POSTERIOR, encoder=encoder)
+    check_can_go_on(fit)
+    folder.go_on(further_plan(fit, *asked))
 
 
 def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
@@ -195,66 +230,3 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
     config = config if device is None else config.on(device)
     config.check_devices()
     return config
-
-
-def run(
-    work: Work,
-    folder: RunFolder | None,
-    state: RoundState | None,
-    workers: int,
-    timeout: float | None,
-    progress: bool,
-) -> ABIPosterior:
-    """Run the rounds that are left, from ``state`` on."""
-    problem, plan = work.problem, work.plan
-    ended = state is not None and state.final  # pairs may have been added to its answer since
-    engine = open_engine(workers, timeout)
-    threads = torch.get_num_threads()
-    try:
-        # The networks are small: one thread is as fast, and its sums do not depend on the machine.
-        torch.set_num_threads(1)
-        with usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
-            if state is not None:
-                shown.resume(state.records)
-            while state is None or not state.final:
-                state = Round(work, engine, shown).run(state)
-                if folder is not None:
-                    folder.save(state)
-            posterior = answer_after(state, plan, problem.x_o, problem.parameter_names, problem)
-            if plan.num_check:
-                shown.phase("checking the answer")
-                posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
-            if folder is not None and not (ended and folder.holds_answer):
-                folder.finish(posterior)
-    finally:
-        torch.set_num_threads(threads)
-        engine.close()
-    doubt = implausible(state.records[-1].x_o_p_value)
-    if doubt is not None:
-        warnings.warn(doubt, stacklevel=3)
-    return posterior
-
-
-def answer_after(
-    state: RoundState,
-    plan: Plan,
-    x_o: Tensor,
-    names: tuple[str, ...],
-    problem: Problem | None = None,
-) -> ABIPosterior:
-    """The answer as a round leaves it, not yet checked."""
-    kernel, reach = state.kernel, Reach.of(state, plan.config)
-    posterior = ABIPosterior(
-        model=state.model,
-        x_o=x_o,
-        parameter_names=names,
-        rounds=state.records,
-        accepted=state.accepted,
-        seed=plan.seed,
-        config=plan.config,
-        verdict=untold("not yet judged"),
-        kernel=kernel if isinstance(kernel, LearnedKernel) else None,
-        reach=reach,
-        problem=problem,
-    )
-    return replace(posterior, verdict=not_judged(posterior, reach is not None))

@@ -17,11 +17,11 @@ from ..files.origin import from_origin
 from ..files.parts import read_parts
 from ..files.run_folder import POSTERIOR, RunFolder
 from ..generators.support import Support
-from ..posterior import ABIPosterior, load
+from ..plan import Plan
+from ..posterior import ABIPosterior
 from ..quantiles.kernel import FixedKernel
-from ..rounds.problem import Plan
 from ..rounds.record import RoundState
-from ..sampler import answer_after
+from ..saved import load
 
 _NUM_PRIOR = 10_000
 _NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
@@ -57,7 +57,7 @@ class FitRecord:
     @property
     def finished(self) -> bool:
         """Whether the rounds have ended."""
-        done = self.plan is None or len(self.posterior.rounds) >= self.plan.num_rounds
+        done = self.plan is None or len(self.posterior.rounds) >= self.plan.last_round
         return done or self.final
 
 
@@ -126,7 +126,7 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any], bool]:
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    return answer_after(state, plan, x_o, names), plan, origin, state.final
+    return ABIPosterior.found(state, plan, x_o, names), plan, origin, state.final
 
 
 def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None:

@@ -17,13 +17,14 @@ from ..encoders.choice import OWN_ENCODER
 from ..generators.base import GenerativeModel
 from ..generators.conditional import ConditionalFlows
 from ..generators.flow import FlowModel
+from ..plan import StopWhen
 from ..quantiles.distance import QuantileTable, msw_distance
 from ..quantiles.kernel import LearnedKernel
 from ..verdict.judge import judge, resolved, untold, verdict_of
 from ..verdict.record import Check, Distance, RoundCheck, Verdict
 from .calls import SimulatorCalls
 from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws_inside
-from .problem import Problem, StopWhen
+from .problem import Problem
 from .reach import Reach
 from .record import RoundRecord, RoundState
 from .regions import Region, inside_all

@@ -38,6 +38,7 @@ class RoundRecord:
         before: the answer of the round before, judged by this round's fresh pairs; None where
             there is none, or it answers at x_o alone.
         moved: from that answer to this round's, at x_o.
+        check_calls: calls for pairs that checked this round's answer, where others followed it.
     """
 
     round: int
@@ -55,6 +56,7 @@ class RoundRecord:
     x_o_p_value: float | None = None
     before: Check | None = None
     moved: Distance | None = None
+    check_calls: int = 0
 
     __repr__ = summary
 
@@ -102,6 +104,7 @@ class RoundState:
         records: one a round so far.
         regions: where the posterior lies, at most one a round where proposals are truncated.
         final: whether the model is the answer: the plan is done, or the answer good enough.
+        reopened: whether rounds are to follow an answer; its file then holds all the regions.
     """
 
     kernel: Kernel
@@ -113,3 +116,4 @@ class RoundState:
     records: tuple[RoundRecord, ...]
     regions: tuple[Region, ...] = ()
     final: bool = False
+    reopened: bool = False

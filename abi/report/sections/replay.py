@@ -11,8 +11,8 @@ from validation.page.words import number
 
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER
+from ...plan import CHECK_FRACTION, Plan, default_rounds
 from ...posterior import ABIPosterior
-from ...rounds.problem import CHECK_FRACTION, Plan, default_rounds
 from ..sources import FitRecord
 
 NUM_FITS = 100  # of the validation that a page proposes

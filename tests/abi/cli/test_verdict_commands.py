@@ -21,8 +21,9 @@ import abi.cli.fit
 import abi.sampler
 from abi.files.parts import read_parts
 from abi.files.run_folder import RunFolder
+from abi.plan import CHECK_FRACTION, Plan
 from abi.report.summary import summarise
-from abi.rounds.problem import CHECK_FRACTION, Plan, pose
+from abi.rounds.problem import pose
 from abi.verdict.record import Check, Verdict
 from simulators.random import child_seed
 
