@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,7 +78,7 @@ def fit_command(
     from ..posterior import ABIPosterior
     from ..report.summary import summarise, write_answer
     from .work.continued import check_no_new_run, continued
-    from .work.fit import draw, opened, print_table, try_exact
+    from .work.fit import draw, opened, print_next_steps, print_table, try_exact
     from .work.resumed import checked_further
 
     check_workers(workers, timeout)  # before anything is written
@@ -117,8 +116,7 @@ def fit_command(
     else:
         print_table(samples, exact, posterior)
         typer.echo(str(posterior.verdict))
-        if posterior.verdict.outcome == "cannot tell" and posterior.answer is not None:
-            typer.echo(f"more pairs for the verdict: abi check {shlex.quote(str(folder.path))}")
+        print_next_steps(posterior, folder.path)
         if picture is not None:
             typer.echo(f"picture: {picture}")
     raise typer.Exit(int(strict and posterior.verdict.outcome == "fails"))

@@ -142,6 +142,24 @@ class Verdict:
         )
 
     @property
+    def more_calls(self) -> str | None:
+        """What more calls for the fit would likely bring; None where no round judged another.
+
+        They help while the last round still moved the answer beyond chance, or an error shows.
+        """
+        parts, curve = self.check.parameters, self.bias_by_calls
+        if self.moved is None or not parts or not curve:
+            return None
+        so_far = ", ".join(f"{bias:.2f} after {calls:,}" for calls, bias in curve)
+        now = max(abs(part.bias) for part in parts)
+        told = f"the largest bias was {so_far} and is {now:.2f} sd"
+        wrong = any(part.wrong for part in parts)
+        if self.moved.apart or wrong:
+            why = "the last round still moved the answer" if self.moved.apart else "an error shows"
+            return f"more calls would likely bring it nearer: {why}; {told}"
+        return f"more calls would likely bring little: the last round moved nothing; {told}"
+
+    @property
     def passes(self) -> bool:
         """Whether the outcome is "passes"."""
         return self.outcome == "passes"

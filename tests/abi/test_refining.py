@@ -251,3 +251,15 @@ def test_pairs_of_another_width_are_refused(fit: abi.ABIPosterior) -> None:
     pairs = simulate(task, sample_prior(task.prior, 20, 1), seed=1, progress=False)
     with pytest.raises(ValueError, match="`x_o` must have as many values"):
         fit.refine(simulations=pairs)
+
+
+def test_the_verdict_says_whether_more_calls_would_help(refined: abi.ABIPosterior) -> None:
+    words, verdict = refined.verdict.more_calls, refined.verdict
+    assert words is not None
+    assert verdict.moved is not None
+    helps = verdict.moved.apart or any(part.wrong for part in verdict.check.parameters)
+    assert words.startswith(f"more calls would likely bring {'it nearer' if helps else 'little'}")
+    for calls, bias in verdict.bias_by_calls:
+        assert f"{bias:.2f} after {calls:,}" in words
+    single = quick_fit(num_simulations=200, num_rounds=1).verdict
+    assert single.more_calls is None

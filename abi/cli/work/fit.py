@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,15 @@ def try_exact(
         text = f"no exact posterior at this x_o: {type(error).__name__}: {error}"
         typer.secho(text, err=True, fg=typer.colors.YELLOW)
         return None
+
+
+def print_next_steps(posterior: ABIPosterior, run_dir: Path) -> None:
+    """Print what would sharpen the verdict, and what more calls would bring."""
+    path, verdict = shlex.quote(str(run_dir)), posterior.verdict
+    if verdict.outcome == "cannot tell" and posterior.answer is not None:
+        typer.echo(f"more pairs for the verdict: abi check {path}")
+    if verdict.more_calls is not None:
+        typer.echo(f"{verdict.more_calls}: abi fit --continue {path} --num-simulations 5000")
 
 
 def print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:

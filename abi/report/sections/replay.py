@@ -36,6 +36,13 @@ def replay_section(record: FitRecord, key: str) -> Section:
                 "ones as simulations=."
             )
         )
+    if any(r.check_calls for r in record.posterior.rounds):
+        blocks.append(
+            Text(
+                "Rounds were added to a finished fit (refine): the code below makes one fit of as "
+                "many calls in as many rounds, whose draws are others."
+            )
+        )
     if record.posterior.rounds[0].encoder in (None, OWN_ENCODER):
         blocks.append(
             Text("The fit had a distance or an encoder of yours: put it in place of the dots.")
@@ -94,7 +101,7 @@ def fit_code(record: FitRecord) -> str:
 def _budget(record: FitRecord) -> tuple[int, int]:
     """Rounds, and simulator calls without those of the check."""
     plan, rounds = record.plan, record.posterior.rounds
-    if plan is None:
+    if plan is None or plan.rounds_before:
         return len(rounds), sum(part.simulator_calls for part in rounds)
     return plan.num_rounds, plan.num_simulations - plan.num_check
 
