@@ -126,6 +126,25 @@ def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:
     return config.adjustment == "conditional" and from_prior
 
 
+def check_amortised(config: ABIConfig, num_rounds: int) -> None:
+    """Refuse what an answer at every x cannot be made by.
+
+    Raises:
+        ValueError: if there are several rounds, or the constants look for pairs near one x.
+    """
+    if num_rounds != 1:
+        raise ValueError(
+            f"`num_rounds` must be 1 without an x_o to narrow the proposal to; got {num_rounds}. "
+            "Leave it out, and refine the posterior at an x_o later."
+        )
+    near = config.accept_fraction is not None or config.tolerances is not None
+    if config.adjustment != "conditional" or config.proposal != "truncated" or near:
+        raise ValueError(
+            "`config` must have adjustment='conditional', proposal='truncated', and neither "
+            "accept_fraction nor tolerances, where x_o is None: these keep pairs near one x."
+        )
+
+
 def check_generator(plan: Plan) -> None:
     """Refuse a generator that would not be used, or cannot be where it would.
 

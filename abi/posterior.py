@@ -26,14 +26,7 @@ from .plan import Plan
 from .quantiles.kernel import Kernel, LearnedKernel
 from .refining import refine
 from .rounds.checks import CheckPairs
-from .rounds.judging import (
-    Answer,
-    check_calls,
-    for_tests,
-    judge_further,
-    not_judged,
-    why_at_x_o_alone,
-)
+from .rounds.judging import Answer, for_tests, judge_further, not_judged, why_at_x_o_alone
 from .rounds.problem import Problem, posed_again
 from .rounds.reach import Reach, as_observations
 from .rounds.record import RoundRecord, RoundState
@@ -51,7 +44,7 @@ class ABIPosterior:
     Attributes:
         verdict: may it be trusted? ``print(posterior.verdict)`` says so in ten lines.
         model: the last round's generative model.
-        x_o: the observation it belongs to, (p,).
+        x_o: the observation it belongs to, (p,); None where it is amortised, and x must be given.
         parameter_names: d names.
         rounds: one record a round.
         accepted: the draws the model was fitted to, (k, d).
@@ -65,7 +58,7 @@ class ABIPosterior:
     """
 
     model: GenerativeModel
-    x_o: Tensor
+    x_o: Tensor | None
     parameter_names: tuple[str, ...]
     rounds: tuple[RoundRecord, ...]
     accepted: Tensor
@@ -83,12 +76,12 @@ class ABIPosterior:
     @classmethod
     def after(cls, state: RoundState, plan: Plan, problem: Problem) -> ABIPosterior:
         """The answer that rounds leave, not yet checked."""
-        found = cls.found(state, plan, problem.x_o, problem.parameter_names)
+        found = cls.found(state, plan, problem.asked, problem.parameter_names)
         return replace(found, problem=problem, state=state)
 
     @classmethod
     def found(
-        cls, state: RoundState, plan: Plan, x_o: Tensor, names: tuple[str, ...]
+        cls, state: RoundState, plan: Plan, x_o: Tensor | None, names: tuple[str, ...]
     ) -> ABIPosterior:
         """The same where prior and simulator are not known."""
         kernel = state.kernel if isinstance(state.kernel, LearnedKernel) else None
@@ -112,7 +105,18 @@ class ABIPosterior:
         q, kernel, reach = ConditionalFlows.of(self.model), self.kernel, self.reach
         if q is None or reach is None or not isinstance(kernel, LearnedKernel):
             return None
-        return Answer(q, kernel, reach, self.parameter_names, self.rounds)
+        names, everywhere = self.parameter_names, self.x_o is None
+        return Answer(q, kernel, reach, names, self.rounds, everywhere)
+
+    @property
+    def observation(self) -> Tensor:
+        """x_o; a ValueError where the fit is amortised."""
+        if self.x_o is None:
+            raise ValueError(
+                "`x` must be given: the fit is amortised, a posterior for every x. Use "
+                "sample(shape, x=x), or refine(x_o) for a fit at one."
+            )
+        return self.x_o
 
     @property
     def num_simulations(self) -> int:
@@ -227,18 +231,16 @@ class ABIPosterior:
         if (answer := self.answer) is None:
             return self
         seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
-        simulate = check_calls(problem, engine, slow_dir, seed)
+        how = problem, engine, slow_dir, seed
         with usual_torch():
-            pairs, verdict = judge_further(answer, self.pairs, num_calls, problem, simulate, seed)
+            pairs, verdict = judge_further(answer, self.pairs, num_calls, *how)
         return replace(self, pairs=pairs, verdict=verdict)
 
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
         """(q, theta, x) for a test of :mod:`validation`, as in ``colt(*posterior.check_pairs())``.
 
         theta (n, d) and x (n, p) are the pairs behind the verdict, and q draws from this posterior
-        as they were drawn: inside its high-density region.
-
-        q holds ``num_draws`` at each x. A ValueError says so where there are no pairs.
+        as they were drawn: inside its high-density region. A ValueError where there are none.
         """
         if self.pairs is None or (answer := self.answer) is None:
             raise ValueError(f"`check_pairs`: {self.verdict.headline}.")
@@ -283,16 +285,16 @@ class ABIPosterior:
         return as_zuko(self.model)
 
     def _is_own(self, x: Tensor | None) -> bool:
-        """Whether x is the observation of the fit."""
+        """Whether x is the observation of the fit, as it is where none is given."""
         if x is None:
-            return True
+            return len(self.observation) > 0
         given = torch.as_tensor(x, dtype=torch.float32).reshape(-1)
-        return given.shape == self.x_o.shape and torch.equal(given, self.x_o)
+        return self.x_o is not None and torch.equal(given, self.x_o)
 
     def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
         """q(theta | x), and x as rows (n, p) at each of which it holds."""
-        rows = as_observations(x, len(self.x_o))
         if (answer := self.answer) is None:
             raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
+        rows = as_observations(x, len(answer.kernel.x_o))
         answer.reach.require(answer.q, rows)
         return answer.q, rows

@@ -49,8 +49,8 @@ class Finished(Answer, Protocol):
         ...
 
     @property
-    def x_o(self) -> Tensor:
-        """Its observation."""
+    def x_o(self) -> Tensor | None:
+        """Its observation; None where it is amortised."""
         ...
 
     @property
@@ -114,6 +114,7 @@ F = TypeVar("F", bound=Finished)
 
 def refine(  # noqa: D417 - a method of every posterior
     self: F,
+    x_o: Any = None,
     *,
     num_simulations: int = 5_000,
     num_rounds: int | None = None,
@@ -133,7 +134,11 @@ def refine(  # noqa: D417 - a method of every posterior
     Rounds follow the last: they draw theta from the prior cut to the region of this answer. All
     earlier pairs inside it are trained on again, and new pairs give a new verdict.
 
+    An amortised fit becomes one at ``x_o``: its own pairs inside the region there serve on.
+
     Args:
+        x_o: the observation, where the fit is amortised, or its rounds have not cut the prior yet;
+            its own when omitted.
         num_simulations: hard budget of further calls; ``num_simulations`` of the result counts
             all that were ever made.
         num_rounds: further rounds; as many as a fit of all the calls would have had more, or one.
@@ -159,6 +164,7 @@ def refine(  # noqa: D417 - a method of every posterior
     check_can_go_on(self)
     state = _state(self, simulations)
     problem = posed_again(self.problem, simulator, prior, self.x_o, self.parameter_names)
+    problem = _at(self, problem, x_o)
     if problem.encoder is None and isinstance(self.kernel, LearnedKernel):
         own = self.kernel.network.encoder if self.kernel.encoder == OWN_ENCODER else None
         problem = replace(problem, encoder=own)
@@ -214,13 +220,37 @@ def check_can_go_on(fit: Finished) -> None:
         )
 
 
+def _at(fit: Finished, problem: Problem, x_o: Any) -> Problem:
+    """The problem at an observation, where the fit's rounds leave it open.
+
+    Raises:
+        ValueError: if there is none, or pairs are left around another one alone.
+    """
+    if x_o is None:
+        if fit.x_o is None:
+            raise ValueError(
+                "`x_o` must be given: the fit is amortised, a posterior for every x; name the one "
+                "to refine it at."
+            )
+        return problem
+    there = problem.at(x_o)
+    if fit.reach is not None and fit.reach.regions and not torch.equal(there.x_o, problem.x_o):
+        raise ValueError(
+            "`x_o`: the fit's rounds have cut the prior to a region around another observation. "
+            "Refine the amortised fit that abi.fit(prior, simulator, None) gives, or fit again."
+        )
+    return there
+
+
 def _state(fit: Finished, simulations: Simulations | None) -> RoundState:
     """Where the rounds left off, and the pairs that join.
 
     Raises:
         ValueError: if there are no pairs at all.
     """
-    state = fit.state
+    state, kernel = fit.state, fit.kernel
+    if not isinstance(kernel, LearnedKernel) or fit.reach is None:  # told before
+        raise ValueError(f"`refine`: {why_at_x_o_alone(fit)}.")
     if state is None:
         if simulations is None:
             raise ValueError(
@@ -228,16 +258,14 @@ def _state(fit: Finished, simulations: Simulations | None) -> RoundState:
                 "from its run folder (abi.resume(run_dir, num_simulations=...), or abi fit "
                 "--continue), or pass simulations=."
             )
-        if not isinstance(fit.kernel, LearnedKernel) or fit.reach is None:  # told before
-            raise ValueError(f"`refine`: {why_at_x_o_alone(fit)}.")
-        none = torch.empty(0, len(fit.parameter_names)), torch.empty(0, len(fit.kernel.x_o))
+        none = torch.empty(0, len(fit.parameter_names)), torch.empty(0, len(kernel.x_o))
         state = RoundState(
-            fit.kernel, torch.inf, fit.model, *none, fit.accepted, fit.rounds,
+            kernel, torch.inf, fit.model, *none, fit.accepted, fit.rounds,
             fit.reach.regions, final=True,
         )  # fmt: skip
     if simulations is None:
         return state
-    check_width(simulations.x, state.x[0] if len(state.x) else fit.x_o)
+    check_width(simulations.x, kernel.x_o)
     if simulations.theta.shape[1:] != state.theta.shape[1:]:
         raise ValueError(
             f"`simulations` must hold {state.theta.shape[1]} parameters a row; got theta of shape "

@@ -22,6 +22,7 @@ from .plan import (
     Plan,
     StopWhen,
     answers_elsewhere,
+    check_amortised,
     check_generator,
     default_rounds,
 )
@@ -63,7 +64,8 @@ def fit(
         simulator: a task of :mod:`simulators`, a command, or your own function of numpy or torch:
             of one theta (d,), of many (n, d), or of an argument a parameter.
         x_o: the observation, (p,) or (1, p), or as the simulator returns it: a number, an image,
-            a dict or a row of a data frame, whose names are matched with the simulator's.
+            a dict or a row of a data frame, whose names are matched with the simulator's. None for
+            an amortised fit: one round, and a posterior for every x, to be refined at one later.
         num_simulations: hard budget of simulator calls, retries included. Beyond it a function is
             called once or twice, three times where it takes one theta as well as many, to find out
             its form, more often only where it raises. A task or a command is not called, nor is
@@ -95,8 +97,8 @@ def fit(
         progress: show a live bar.
 
     Returns:
-        A posterior for ``x_o`` with a :attr:`~ABIPosterior.verdict`; ``posterior.rounds`` tells
-        what each round did.
+        A posterior for ``x_o``, or for every x, with a :attr:`~ABIPosterior.verdict`;
+        ``posterior.rounds`` tells what each round did.
 
     Raises:
         ValueError: on arguments that do not fit together, each named in one line; and if a round
@@ -106,8 +108,13 @@ def fit(
     Source: Lu & Wong (2025), Algorithm 2.
     """
     check_workers(workers, timeout)  # before anything is written
-    num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
+    if num_rounds is None:
+        num_rounds = 1 if x_o is None else default_rounds(num_simulations)
     config = placed(ABIConfig() if config is None else config, device, x_o)
+    if x_o is None:
+        check_amortised(config, num_rounds)
+        if distance is not None:
+            raise ValueError("`distance` is to one x_o; got x_o=None. Leave one of them out.")
     kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
     plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
     if distance is None:  # a known distance proposes by the generator
@@ -183,7 +190,7 @@ def resume(
     prior, simulator = from_origin(origin, prior, simulator)
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
-    problem = pose(prior, simulator, x_o, names, encoder)
+    problem = replace(pose(prior, simulator, x_o, names, encoder), amortised=folder.amortised)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
     return run(work, folder, state, Pace(workers, timeout, progress), ABIPosterior.after)
 

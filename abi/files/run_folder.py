@@ -87,6 +87,7 @@ class RunFolder:
             )
         header = _plan_values(plan) | {
             "parameter_names": problem.parameter_names,
+            "amortised": problem.amortised,
             "origin": origin,
             "given": asdict(given),
             "versions": versions(),
@@ -165,6 +166,12 @@ class RunFolder:
                 if began
                 else f"`{name}`: the run began without; leave it out."
             )
+
+    @property
+    def amortised(self) -> bool:
+        """Whether the run is of all x, and its x_o only stands in for one."""
+        found: bool = read_parts(self.path / _REQUEST, "abi-request")[1].get("amortised", False)
+        return found  # new in version 9
 
     def versions(self) -> dict[str, str] | None:
         """The versions that began the run, where its file records them."""

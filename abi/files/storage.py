@@ -34,7 +34,7 @@ def write_posterior(
     path: Path,
     *,
     model: GenerativeModel,
-    x_o: Tensor,
+    x_o: Tensor | None,
     parameter_names: tuple[str, ...],
     rounds: tuple[RoundRecord, ...],
     accepted: Tensor,
@@ -47,10 +47,13 @@ def write_posterior(
 ) -> None:
     """Write the fields of an :class:`~abi.ABIPosterior` to ``path``."""
     state = model.state()
-    tensors = _prefix("model", state.tensors) | {"x_o": x_o, "accepted": accepted}
+    at = kernel.x_o if x_o is None and isinstance(kernel, LearnedKernel) else x_o
+    tensors = _prefix("model", state.tensors) | {"accepted": accepted}
+    tensors |= {} if at is None else {"x_o": at}
     header: dict[str, Any] = {
         "model": {"kind": state.kind, "values": state.values},
         "parameter_names": parameter_names,
+        "amortised": x_o is None,
         "rounds": [record.to_dict() for record in rounds],
         "seed": seed,
         "config": config.to_dict(),
@@ -70,14 +73,11 @@ def write_posterior(
             tensors |= part
             header["regions"].append(values)
     if pairs is not None:
-        own = pairs.regions[-1]
         tensors |= {"pairs.theta": pairs.theta, "pairs.x": pairs.x}
-        tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
-        header["pairs"] = {
-            "num_calls": pairs.num_calls,
-            "failures": pairs.failures,
-            "log_threshold": own.log_threshold,
-        }
+        header["pairs"] = {"num_calls": pairs.num_calls, "failures": pairs.failures}
+        for own in pairs.regions[-1:]:  # none where the fit is amortised
+            tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
+            header["pairs"]["log_threshold"] = own.log_threshold
     write_parts(path, "abi-posterior", tensors, header)
 
 
@@ -96,7 +96,7 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
     config, x_o = ABIConfig.from_dict(header["config"]), tensors["x_o"]
     fields = {
         "model": model,
-        "x_o": x_o,
+        "x_o": None if header.get("amortised") else x_o,  # new in version 9
         "parameter_names": tuple(header["parameter_names"]),
         "rounds": tuple(RoundRecord.from_dict(record) for record in header["rounds"]),
         "accepted": tensors["accepted"],
@@ -113,10 +113,12 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
         regions = _restored_regions(tensors, header["regions"])
         fields["reach"] = Reach(regions, tensors["simulated"])
         if (about := header["pairs"]) is not None:
-            box = tensors["pairs.lower"], tensors["pairs.upper"]
-            region = Region(region_model(model), about["log_threshold"], *box)
+            if "log_threshold" in about:
+                box = tensors["pairs.lower"], tensors["pairs.upper"]
+                own_part = Region(region_model(model), about["log_threshold"], *box)
+                regions = (*regions, own_part)
             fields["pairs"] = CheckPairs(
-                tensors["pairs.theta"], tensors["pairs.x"], (*regions, region),
+                tensors["pairs.theta"], tensors["pairs.x"], regions,
                 about["num_calls"], about["failures"],
             )  # fmt: skip
     return fields

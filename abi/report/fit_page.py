@@ -74,7 +74,7 @@ def fit_facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     dropped = posterior.rounds[-1].dropped_fraction
     return (
         ("parameters", str(posterior.theta_dim)),
-        ("values of x_o", f"{len(posterior.x_o):,}"),
+        ("values of x_o", f"{len(posterior.observation):,}"),
         ("simulator calls", f"{posterior.num_simulations:,}"),
         ("rounds", str(len(posterior.rounds))),
         ("dropped, last round", f"{dropped:.1%}"),

@@ -84,6 +84,11 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
         posterior, plan, origin, final = load(path), None, None, True
     else:
         posterior, plan, origin, final = _read_folder(path)
+    if posterior.x_o is None:
+        raise ValueError(
+            f"`path`: {path} is amortised, a posterior for every x, and a page is of one x_o; "
+            "refine it there (posterior.refine(x_o, run_dir=...))."
+        )
     seed = child_seed(wanted.seed, 0)
     notes: list[str] = []
     prior, simulator = _prior_and_simulator(origin, wanted, notes)
@@ -120,13 +125,14 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any], bool]:
     plan, x_o, names, origin = folder.request()
     if (path / POSTERIOR).is_file():
         return load(path / POSTERIOR), plan, origin, True
+    asked = None if folder.amortised else x_o
     state = _last_state(folder, plan, x_o)
     if state is None:
         raise ValueError(
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    return ABIPosterior.found(state, plan, x_o, names), plan, origin, state.final
+    return ABIPosterior.found(state, plan, asked, names), plan, origin, state.final
 
 
 def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None:

@@ -67,7 +67,7 @@ def summarise(
     return {
         "posterior": describe(samples, names),
         "exact": None if exact is None else describe(exact, names),
-        "x_o": posterior.x_o.tolist(),
+        "x_o": posterior.observation.tolist(),
         "num_samples": len(samples),
         "simulator_calls": posterior.num_simulations,
         "verdict": posterior.verdict.to_dict(),

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, SeededSimulator, Simulations, sample_prior
+from simulators import Prior, SeededSimulator, Simulations, sample_prior, simulate
 from simulators.base import check_names, numbered_names
-from simulators.given.observation import Observed
+from simulators.given.observation import Observed, Returned
 from simulators.given.priors import as_sampler, names_of
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
-from simulators.random import isolated_rng
+from simulators.random import child_seed, isolated_rng
 from simulators.summary import summary
 
 from ..encoders.layout import Layout
 from ..generators.support import Support, has_density
+
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,9 @@ class Problem:
     """Prior, simulator and observation of one fit, in one form.
 
     ``layout`` says of what items or series x consists; a simulator declares it by its attributes
-    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one.
+    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one. ``returned`` is
+    what one simulation is, where that is known. Where all x are asked about, the problem is
+    ``amortised``, and a simulation stands in for ``x_o``: networks are read at it as they are made.
     """
 
     prior: Prior
@@ -38,6 +42,8 @@ class Problem:
     parameter_names: tuple[str, ...]
     layout: Layout
     encoder: nn.Module | None
+    returned: Returned | None = None
+    amortised: bool = False
 
     __repr__ = summary
 
@@ -45,6 +51,21 @@ class Problem:
     def theta_dim(self) -> int:
         """Number of parameters d."""
         return len(self.parameter_names)
+
+    @property
+    def asked(self) -> Tensor | None:
+        """The observation that is asked about; None where all x are."""
+        return None if self.amortised else self.x_o
+
+    def at(self, x_o: Any) -> Problem:
+        """The same problem at an observation.
+
+        Raises:
+            ValueError: if it is not one finite observation of as many values.
+        """
+        observation = Observed.of(x_o).matched(self.returned)
+        check_width(self.x_o[None], observation)
+        return replace(self, x_o=observation, amortised=False)
 
 
 def pose(
@@ -57,6 +78,7 @@ def pose(
     """Check prior, simulator and observation, and bring them into one form.
 
     A plain function is called to find out how it is called: see :mod:`simulators.given.probe`.
+    Without an ``x_o`` the simulator is called once more, to see what x is.
 
     Raises:
         ValueError: if the prior's draws are not (n, d) or lie outside its support, ``x_o`` is not
@@ -70,21 +92,45 @@ def pose(
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; mend one of them.")
-    observed = Observed.of(x_o)
-    if encoder is not None:
+    observed = None if x_o is None else Observed.of(x_o)
+    if encoder is not None and observed is not None:
         _check_encoder(encoder, observed.values.reshape(-1))
     own = names_of(prior)
     found = recognise(simulator, drawn, own, given, observed)
-    observation = observed.matched(found.returned)
+    if observed is None:
+        observation = _one_simulation(prior, found.simulator)
+        if encoder is not None:
+            _check_encoder(encoder, observation)
+    else:
+        observation = observed.matched(found.returned)
     known = given or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
     layout = Layout.of(simulator, len(observation))
     prior = without_inherited_density(prior)
-    return Problem(prior, found.simulator, observation, support, names, layout, encoder)
+    posed = prior, found.simulator, observation, support, names, layout, encoder
+    return Problem(*posed, returned=found.returned, amortised=observed is None)
+
+
+def _one_simulation(prior: Prior, simulator: SeededSimulator) -> Tensor:
+    """One x (p,), of the first theta that gives one.
+
+    Raises:
+        ValueError: if none of a few does.
+    """
+    for attempt in range(_ATTEMPTS):
+        theta = sample_prior(prior, 1, child_seed(attempt, 0))
+        seed = child_seed(attempt, 1)
+        runs = simulate(simulator, theta, seed=seed, progress=False, max_failure_fraction=1.0)
+        if len(runs.x):
+            return runs.x[0]
+    raise ValueError(
+        f"`simulator` failed for each of {_ATTEMPTS} draws of the prior; the last: "
+        f"{runs.failures[-1].reason}"
+    )
 
 
 def posed_again(
-    known: Problem | None, simulator: Any, prior: Any, x_o: Tensor, names: tuple[str, ...]
+    known: Problem | None, simulator: Any, prior: Any, x_o: Any, names: tuple[str, ...]
 ) -> Problem:
     """The problem of a fit, from what is given or what is known of it.
 

@@ -108,7 +108,9 @@ class Round:
             network=network_log,
             generator=generator_log,
             seconds=time.perf_counter() - started,
-            x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
+            x_o_p_value=None
+            if self.problem.amortised
+            else plausibility(x, self.problem.x_o, key, encoder, layout),
             before=judged,
             moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
         )

@@ -59,7 +59,7 @@ def judge(
         tested.p_values,
         parts,
         wrong,
-        expected_c2st(parts[: len(names)], members),
+        None if candidates.distance is None else expected_c2st(parts[: len(names)], members),
     )
 
 
@@ -72,6 +72,7 @@ def verdict_of(
     rounds: tuple[RoundCheck, ...] = (),
     moved: Distance | None = None,
     marginals: Distance | None = None,
+    everywhere: bool = False,
     seed: int = 0,
 ) -> Verdict:
     """What a check, and what else is known of the fit, allow to say."""
@@ -87,6 +88,7 @@ def verdict_of(
         moved,
         marginals,
         seed,
+        everywhere,
     )
 
 

@@ -112,6 +112,7 @@ class Verdict:
         moved: from the answer of the round before the last to the last, at x_o.
         marginals: from the answer to the quantile network's own marginals, at x_o.
         seed: of the check.
+        everywhere: whether all x of the model are asked about, and none is x_o.
     """
 
     outcome: Outcome
@@ -124,6 +125,7 @@ class Verdict:
     moved: Distance | None = None
     marginals: Distance | None = None
     seed: int = 0
+    everywhere: bool = False
 
     __repr__ = summary
 
@@ -178,9 +180,10 @@ class Verdict:
         return "\n".join(lines)
 
     def _of_the_check(self, p_value: float) -> list[str]:
-        check = self.check
+        check, where = self.check, "at x_o" if not self.everywhere else "on average"
+        asked = "right at every x?   " if self.everywhere else "right around x_o?   "
         lines = [
-            f"  right around x_o?      {p_text(p_value)} over {len(check.p_values)} tests, "
+            f"  {asked}   {p_text(p_value)} over {len(check.p_values)} tests, "
             f"{check.num_pairs} pairs"
         ]
         each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
@@ -190,9 +193,8 @@ class Verdict:
             lines.append(f"    wrong on purpose     {', '.join(controls)}")
         c2st = check.expected_c2st
         about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
-        lines.append(
-            f"  how far off at x_o?    bias in sds, sd over the true one (95% together){about}"
-        )
+        off = f"how far off {where}?"
+        lines.append(f"  {off:<22} bias in sds, sd over the true one (95% together){about}")
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]
 

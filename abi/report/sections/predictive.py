@@ -82,7 +82,7 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return f"Not simulated: the simulator failed: {reason}"
-    x, x_o = run.x.double().numpy(), record.posterior.x_o.double().numpy()
+    x, x_o = run.x.double().numpy(), record.posterior.observation.double().numpy()
     return _unusable(x, len(theta), len(x_o)) or Predictive(x, x_o, len(run.failures))
 
 

@@ -179,7 +179,7 @@ def _import(found: dict[str, Any]) -> tuple[str, str]:
 
 def _observation(record: FitRecord) -> tuple[list[str], str]:
     """Import lines, and the line that defines x_o."""
-    x_o = record.posterior.x_o
+    x_o = record.posterior.observation
     if len(x_o) <= _LONGEST_OBSERVATION:
         values = pformat(x_o.tolist(), width=92, compact=True)
         return ["import torch"], f"x_o = torch.tensor({values})"
