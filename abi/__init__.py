@@ -9,10 +9,11 @@ from .files.versions import __version__
 if TYPE_CHECKING:
     from . import baselines, metrics
     from .config import ABIConfig
-    from .posterior import ABIPosterior, load
+    from .posterior import ABIPosterior
     from .quantiles.distance import QuantileTable, msw_distance
     from .rounds.record import RoundRecord
     from .sampler import fit, resume
+    from .saved import load
     from .verdict.record import Verdict
 else:  # torch is imported as a name is first used: a command's help does without
     __getattr__ = lazily(
@@ -25,7 +26,7 @@ else:  # torch is imported as a name is first used: a command's help does withou
             "Verdict": "verdict.record",
             "baselines": "baselines",
             "fit": "sampler",
-            "load": "posterior",
+            "load": "saved",
             "metrics": "metrics",
             "msw_distance": "quantiles.distance",
             "resume": "sampler",

@@ -7,6 +7,7 @@ Where its flows are conditional, and its rounds cut the prior, it answers at oth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,28 +22,23 @@ from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, Workers, check_workers, open_engine
 
 from .config import ABIConfig
-from .files.run_folder import posterior_file
-from .files.storage import read_posterior, write_posterior
+from .files.storage import write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
 from .pictures import in_a_notebook, plot, plot_predictive, plot_rounds, summary
+from .plan import Plan
 from .quantiles.kernel import Kernel, LearnedKernel
+from .refining import refine
 from .rounds.checks import CheckPairs
-from .rounds.judging import (
-    Answer,
-    check_calls,
-    for_tests,
-    judge_further,
-    why_at_x_o_alone,
-)
+from .rounds.judging import Answer, for_tests, judge_further, not_judged, why_at_x_o_alone
 from .rounds.problem import Problem, posed_again
 from .rounds.reach import Reach, as_observations
-from .rounds.record import RoundRecord
+from .rounds.record import RoundRecord, RoundState
 from .training.torch_settings import usual_torch
+from .verdict.judge import untold
 from .verdict.record import Verdict
 
-DRAWS_KEY = 1  # of the seed of draws
-CHECK_KEY = 2  # of the fit's seed, for the check of its answer
+DRAWS_KEY, CHECK_KEY = 1, 2  # of the seed of draws; of the fit's seed, for its check
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +47,7 @@ class ABIPosterior:
 
     Attributes:
         model: the trained generative model of theta.
-        x_o: the observation, (p,).
+        x_o: the observation, (p,); None where the fit is of every x: then give the methods an x.
         parameter_names: d names.
         rounds: what each round did and cost, one :class:`RoundRecord` each.
         accepted: the theta that the model was trained on, (k, d).
@@ -62,10 +58,11 @@ class ABIPosterior:
         reach: what the fit has simulated, from which it tells at what other x it answers.
         pairs: the pairs that the verdict rests on; None if the fit kept none.
         problem: prior and simulator of the fit; None after loading from a file.
+        state: the pairs of its rounds, which :meth:`refine` uses; None after loading from a file.
     """
 
     model: GenerativeModel
-    x_o: Tensor
+    x_o: Tensor | None
     parameter_names: tuple[str, ...]
     rounds: tuple[RoundRecord, ...]
     accepted: Tensor
@@ -76,9 +73,27 @@ class ABIPosterior:
     reach: Reach | None = None
     pairs: CheckPairs | None = None
     problem: Problem | None = None
+    state: RoundState | None = None
 
+    @classmethod
+    def after(cls, state: RoundState, plan: Plan, problem: Problem) -> ABIPosterior:
+        """The answer that rounds leave, not yet checked."""
+        found = cls.found(state, plan, problem.asked, problem.parameter_names)
+        return replace(found, problem=problem, state=state)
+
+    @classmethod
+    def found(
+        cls, state: RoundState, plan: Plan, x_o: Tensor | None, names: tuple[str, ...]
+    ) -> ABIPosterior:
+        """The same where prior and simulator are not known."""
+        kernel = state.kernel if isinstance(state.kernel, LearnedKernel) else None
+        reach, verdict = Reach.of(state, plan.config), untold("not yet judged")
+        made = state.model, x_o, names, state.records, state.accepted, plan.seed, plan.config
+        fit = cls(*made, verdict, kernel, reach)
+        return replace(fit, verdict=not_judged(fit, reach is not None))
+
+    refine, summary, _repr_html_ = refine, summary, in_a_notebook
     plot, plot_predictive, plot_rounds = plot, plot_predictive, plot_rounds
-    summary, _repr_html_ = summary, in_a_notebook
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")
@@ -92,15 +107,25 @@ class ABIPosterior:
     @property
     def answer(self) -> Answer | None:
         """What testing the answer needs; None where the posterior is known at x_o alone."""
-        q = ConditionalFlows.of(self.model)
-        if q is None or self.reach is None or not isinstance(self.kernel, LearnedKernel):
+        q, kernel, reach = ConditionalFlows.of(self.model), self.kernel, self.reach
+        if q is None or reach is None or not isinstance(kernel, LearnedKernel):
             return None
-        return Answer(q, self.kernel, self.reach, self.parameter_names, self.rounds)
+        return Answer(q, kernel, reach, self.parameter_names, self.rounds, self.x_o is None)
+
+    @property
+    def observation(self) -> Tensor:
+        """x_o, (p,); a ValueError where the fit is of every x and so has none."""
+        if self.x_o is None:
+            raise ValueError(
+                "`x` must be given: the fit is amortised, a posterior for every x. Use "
+                "sample(shape, x=x), or refine(x_o) for a fit at one."
+            )
+        return self.x_o
 
     @property
     def num_simulations(self) -> int:
-        """Simulator calls made in all: those of the verdict and failed ones included."""
-        return self.verdict.num_calls + sum(record.simulator_calls for record in self.rounds)
+        """Simulator calls made in all: those of verdicts and failed ones included."""
+        return self.verdict.num_calls + sum(r.simulator_calls + r.check_calls for r in self.rounds)
 
     def sample(
         self, sample_shape: Sequence[int] = (), x: Tensor | None = None, *, seed: int = 0
@@ -188,19 +213,16 @@ class ABIPosterior:
             timeout: seconds after which a simulation counts as failed.
 
         Raises:
-            ValueError: if the posterior is known at x_o alone and so cannot be tested, or prior or
-                simulator are missing.
+            ValueError: if the answer is known at x_o alone, or prior or simulator are missing.
         """
         num_simulations = as_count(num_simulations, "num_simulations", 1)
         check_workers(workers, timeout)
         if self.answer is None:
             raise ValueError(f"`check`: the answer cannot be checked: {why_at_x_o_alone(self)}.")
-        problem = posed_again(self.problem, simulator, prior, self.x_o, self.parameter_names)
-        engine = open_engine(workers, timeout)
-        try:
+        names = self.parameter_names
+        problem = posed_again(self.problem, simulator, prior, self.x_o, names, timeout)
+        with closing(open_engine(workers, timeout)) as engine:
             return self.checked(num_simulations, problem, engine)
-        finally:
-            engine.close()
 
     def checked(
         self, num_calls: int, problem: Problem, engine: Engine, slow_dir: Path | None = None
@@ -209,9 +231,9 @@ class ABIPosterior:
         if (answer := self.answer) is None:
             return self
         seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
-        simulate = check_calls(problem, engine, slow_dir, seed)
+        how = problem, engine, slow_dir, seed
         with usual_torch():
-            pairs, verdict = judge_further(answer, self.pairs, num_calls, problem, simulate, seed)
+            pairs, verdict = judge_further(answer, self.pairs, num_calls, *how)
         return replace(self, pairs=pairs, verdict=verdict)
 
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
@@ -227,16 +249,11 @@ class ABIPosterior:
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one safetensors file, which :func:`abi.load` reads; no pickle."""
-        kept = [part.name for part in fields(self) if part.name != "problem"]
+        kept = [part.name for part in fields(self) if part.name not in ("problem", "state")]
         write_posterior(as_path(path, "path"), **{name: getattr(self, name) for name in kept})
 
     def to_arviz(
-        self,
-        num_samples: int = 1000,
-        seed: int = 0,
-        *,
-        prior: Any = None,
-        simulator: Any = None,
+        self, num_samples: int = 1000, seed: int = 0, *, prior: Any = None, simulator: Any = None
     ) -> Any:
         """The fit as ArviZ data: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
@@ -268,34 +285,16 @@ class ABIPosterior:
         return as_zuko(self.model)
 
     def _is_own(self, x: Tensor | None) -> bool:
-        """Whether x is the observation of the fit."""
+        """Whether x is the observation of the fit, as it is where none is given."""
         if x is None:
-            return True
+            return len(self.observation) > 0
         given = as_tensor(x, "x", torch.float32).reshape(-1)
-        return given.shape == self.x_o.shape and torch.equal(given, self.x_o)
+        return self.x_o is not None and torch.equal(given, self.x_o)
 
     def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
         """q(theta | x), and x as rows (n, p) at each of which it holds."""
-        rows = as_observations(x, len(self.x_o))
         if (answer := self.answer) is None:
             raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
+        rows = as_observations(x, len(answer.kernel.x_o))
         answer.reach.require(answer.q, rows)
         return answer.q, rows
-
-
-def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
-    """Read a posterior that :meth:`ABIPosterior.save` wrote, or that of a finished run folder.
-
-    Files of earlier versions lack what later ones need: they answer at their own x_o only, and
-    their verdict says what is missing.
-
-    Args:
-        path: the file, or the ``run_dir`` of a fit that has ended.
-        encoder: the ``encoder`` module that the fit was given, if any. Files hold no code: without
-            it the posterior answers at its own x_o only.
-
-    Raises:
-        ValueError: if there is no such file, or it is damaged, of another kind, or from a newer
-            version.
-    """
-    return ABIPosterior(**read_posterior(posterior_file(as_path(path, "path")), encoder))

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.given.observation import Observed
-from simulators.running.engines import Workers, check_workers, open_engine
+from simulators.running.engines import Workers, check_workers
 
 from .config import ABIConfig
+from .course import Pace, run
 from .files.origin import from_origin, origin_of
-from .files.run_folder import Given, RunFolder
-from .posterior import ABIPosterior
-from .quantiles.kernel import FixedKernel, LearnedKernel
-from .rounds.judging import not_judged
-from .rounds.plausibility import implausible
-from .rounds.problem import (
+from .files.run_folder import POSTERIOR, Given, RunFolder
+from .plan import (
     CHECK_FRACTION,
     Plan,
-    Problem,
     StopWhen,
     answers_elsewhere,
+    check_amortised,
     check_generator,
-    check_simulations,
     default_rounds,
-    pose,
 )
-from .rounds.progress import FitProgress
-from .rounds.reach import Reach
-from .rounds.record import RoundState
-from .rounds.steps import Round, Work
-from .training.torch_settings import usual_torch
-from .verdict.judge import untold
+from .posterior import ABIPosterior
+from .quantiles.kernel import FixedKernel
+from .refining import check_can_go_on, further_plan
+from .rounds.problem import check_simulations, pose
+from .rounds.steps import Work
+from .saved import load
 
 
 def fit(
@@ -76,12 +69,14 @@ def fit(
             A function may take one theta (d,), many (n, d), or one argument for each parameter.
         x_o: the observation, in the form in which the simulator returns x: a number, an array
             (p,) or (1, p), an image, a dict, or a row of a data frame. Values with names are
-            matched with the simulator's by name.
+            matched with the simulator's by name. None asks about every x: one round, and a
+            posterior for every x, which :meth:`ABIPosterior.refine` makes a fit at one x_o.
         num_simulations: the most simulator calls that the fit may make, failed ones included. A
             plain function is called a few times more, three at most where it does not fail, to
             find out what it takes and returns.
         num_rounds: rounds that share these calls. When omitted: 4; 3 below 2,000 simulations; 2
-            below 750. Later rounds get more calls than earlier ones (``config.growth``).
+            below 750; 1 without an ``x_o``. Later rounds get more calls than earlier ones
+            (``config.growth``).
         seed: whole number of at least 0. The same arguments and seed give the same fit, with any
             number of workers. Run several fits in processes, not in threads: threads share the
             global random streams.
@@ -111,7 +106,7 @@ def fit(
         progress: show a progress bar.
 
     Returns:
-        The posterior at ``x_o``. ``posterior.sample((1000,))`` draws from it,
+        The posterior at ``x_o``, or for every x. ``posterior.sample((1000,))`` draws from it,
         ``print(posterior.verdict)`` says whether to trust it, ``posterior.rounds`` what each round
         did.
 
@@ -126,8 +121,13 @@ def fit(
     Source: Lu & Wong (2025), Algorithm 2.
     """
     check_workers(workers, timeout)  # before anything is written
-    num_rounds = default_rounds(num_simulations) if num_rounds is None else num_rounds
+    if num_rounds is None:
+        num_rounds = 1 if x_o is None else default_rounds(num_simulations)
     config = placed(ABIConfig() if config is None else config, device, x_o)
+    if x_o is None:
+        check_amortised(config, num_rounds)
+        if distance is not None:
+            raise ValueError("`distance` is to one x_o; got x_o=None. Leave one of them out.")
     kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
     plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
     if distance is None:  # a known distance proposes by the generator
@@ -144,7 +144,7 @@ def fit(
         folder = RunFolder.create(run_dir, problem, plan, origin, given)
     slow_dir = None if folder is None else folder.simulations
     work = Work(problem, plan, fixed, slow_dir, simulations)
-    return run(work, folder, None, workers, timeout, progress)
+    return run(work, folder, None, Pace(workers, timeout, progress), ABIPosterior.after)
 
 
 def resume(
@@ -155,12 +155,21 @@ def resume(
     distance: Callable[[Tensor], Tensor] | None = None,
     encoder: nn.Module | None = None,
     simulations: Simulations | None = None,
+    num_simulations: int | None = None,
+    num_rounds: int | None = None,
+    seed: int = 0,
+    check_fraction: float = CHECK_FRACTION,
+    stop_when: StopWhen = None,
     workers: Workers = 1,
     timeout: float | None = None,
     device: str | None = None,
     progress: bool = True,
 ) -> ABIPosterior:
     """Go on with an interrupted fit. The result is the one that the uninterrupted fit would give.
+
+    With ``num_simulations`` a fit that has ended goes on, as by :meth:`ABIPosterior.refine`: rounds
+    are added to its folder, where the answer of before is kept as ``posterior_04.safetensors``, by
+    the number of its rounds. Once these are interrupted, leave ``num_simulations`` out.
 
     Args:
         run_dir: the folder that was given to :func:`fit`.
@@ -169,7 +178,15 @@ def resume(
         simulator: the simulator of the fit; needed in the same cases.
         distance: the ``distance`` that the fit was given, if any.
         encoder: the ``encoder`` module that the fit was given, if any.
-        simulations: the ``simulations`` that the fit was given, if any.
+        simulations: the ``simulations`` that the fit was given, if any; leave them out with
+            ``num_simulations``.
+        num_simulations: calls to add to a fit that has ended.
+        num_rounds: rounds that share these calls. When omitted, as for
+            :meth:`ABIPosterior.refine`.
+        seed: seed of the added rounds.
+        check_fraction: share of all calls that is kept for testing the new answer, a quarter of
+            the added calls at most.
+        stop_when: when the added rounds end early, as for :func:`fit`.
         workers: processes that simulate at the same time, or a cluster, as for :func:`fit`.
         timeout: seconds after which a simulation counts as failed.
         device: where the networks train; where they did before when omitted.
@@ -183,6 +200,9 @@ def resume(
     """
     check_simulations(simulations)
     folder = RunFolder.open(run_dir)
+    if num_simulations is not None:
+        asked = num_simulations, num_rounds, seed, check_fraction, stop_when
+        go_on(folder, asked, encoder)
     folder.check_given(Given.of(distance, encoder, simulations))
     plan, x_o, names, origin = folder.request()
     plan = replace(plan, config=placed(plan.config, device, x_o))
@@ -190,8 +210,34 @@ def resume(
     fixed = None if distance is None else FixedKernel(distance)
     state = folder.last_state(plan, x_o, fixed, encoder)  # before a function is called to be known
     problem = pose(prior, simulator, x_o, names, encoder, timeout)
+    problem = replace(problem, amortised=folder.amortised)
     work = Work(problem, plan, fixed, folder.simulations, simulations)
-    return run(work, folder, state, workers, timeout, progress)
+    return run(work, folder, state, Pace(workers, timeout, progress), ABIPosterior.after)
+
+
+def go_on(
+    folder: RunFolder,
+    asked: tuple[int, int | None, int, float, StopWhen],
+    encoder: nn.Module | None = None,
+) -> None:
+    """Let rounds follow the run of a folder, which has ended.
+
+    Args:
+        folder: of the run.
+        asked: calls, rounds, seed, share of the check and when to stop, of what follows.
+        encoder: the module of the fit, if it had one.
+
+    Raises:
+        ValueError: if it has not ended, or cannot go on.
+    """
+    if not folder.holds_answer:
+        raise ValueError(
+            f"`num_simulations`: the run in {folder.path} has not ended; go on with it as it is "
+            "(abi.resume(run_dir), or abi fit --continue without numbers), then ask for more."
+        )
+    fit = load(folder.path / POSTERIOR, encoder=encoder)
+    check_can_go_on(fit)
+    folder.go_on(further_plan(fit, *asked))
 
 
 def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
@@ -211,66 +257,3 @@ def placed(config: ABIConfig, device: str | None, x_o: Any = None) -> ABIConfig:
     config = config if device is None else config.on(device)
     config.check_devices()
     return config
-
-
-def run(
-    work: Work,
-    folder: RunFolder | None,
-    state: RoundState | None,
-    workers: Workers,
-    timeout: float | None,
-    progress: bool,
-) -> ABIPosterior:
-    """Run the rounds that are left, from ``state`` on."""
-    problem, plan = work.problem, work.plan
-    ended = state is not None and state.final  # pairs may have been added to its answer since
-    engine = open_engine(workers, timeout)
-    threads = torch.get_num_threads()
-    try:
-        # The networks are small: one thread is as fast, and its sums do not depend on the machine.
-        torch.set_num_threads(1)
-        with usual_torch(), FitProgress(plan.num_rounds, plan.num_simulations, progress) as shown:
-            if state is not None:
-                shown.resume(state.records)
-            while state is None or not state.final:
-                state = Round(work, engine, shown).run(state)
-                if folder is not None:
-                    folder.save(state)
-            posterior = answer_after(state, plan, problem.x_o, problem.parameter_names, problem)
-            if plan.num_check:
-                shown.phase("checking the answer")
-                posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
-            if folder is not None and not (ended and folder.holds_answer):
-                folder.finish(posterior)
-    finally:
-        torch.set_num_threads(threads)
-        engine.close()
-    doubt = implausible(state.records[-1].x_o_p_value)
-    if doubt is not None:
-        warnings.warn(doubt, stacklevel=3)
-    return posterior
-
-
-def answer_after(
-    state: RoundState,
-    plan: Plan,
-    x_o: Tensor,
-    names: tuple[str, ...],
-    problem: Problem | None = None,
-) -> ABIPosterior:
-    """The answer as a round leaves it, not yet checked."""
-    kernel, reach = state.kernel, Reach.of(state, plan.config)
-    posterior = ABIPosterior(
-        model=state.model,
-        x_o=x_o,
-        parameter_names=names,
-        rounds=state.records,
-        accepted=state.accepted,
-        seed=plan.seed,
-        config=plan.config,
-        verdict=untold("not yet judged"),
-        kernel=kernel if isinstance(kernel, LearnedKernel) else None,
-        reach=reach,
-        problem=problem,
-    )
-    return replace(posterior, verdict=not_judged(posterior, reach is not None))

@@ -51,6 +51,8 @@ abi fit --simulator simulators:MG1 --out queue
 abi fit --simulator mymodule:simulate --prior mymodule:prior --observed x.csv --out mine
 # go on after Ctrl-C: the same words and
 abi fit ... --out mine --resume
+# 5,000 more calls for a run that has ended
+abi fit --continue mine --num-simulations 5000
 # no more calls than a bias below 0.2 sds asks for, and status 1 if the answer fails
 abi fit --simulator simulators:MG1 --out queue --stop-when 0.2 --strict
 # numbers for a program

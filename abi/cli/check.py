@@ -34,8 +34,8 @@ def check_command(
     from validation.posteriors.protocol import progress_bar
 
     from ..files.run_folder import RunFolder, posterior_file
-    from ..posterior import load
     from ..rounds.judging import why_at_x_o_alone
+    from ..saved import load
     from .work.check import Counted, problem_of
 
     check_workers(workers, timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +12,13 @@ from .ending import Json, Strict, can_draw, print_json, resumable
 
 def fit_command(
     simulator: Annotated[
-        str,
+        str | None,
         typer.Option(help="module:object: mymodule:simulate, or simulators:MG1 of this package."),
-    ],
+    ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option("--out", "--run-dir", help="Folder for the results; new, but for --resume."),
-    ],
+    ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +64,14 @@ def fit_command(
         str | None, typer.Option(help="Where the networks train, such as cuda. [the CPU]")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
+    further: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="RUN_DIR",
+            help="Add --num-simulations calls to the run in RUN_DIR, which has ended.",
+        ),
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     strict: Strict = False,
     as_json: Json = False,
@@ -77,34 +84,37 @@ def fit_command(
     """
     from simulators.running.engines import check_workers
 
+    from ..course import Pace, run
+    from ..posterior import ABIPosterior
     from ..report.summary import summarise, write_answer
-    from ..sampler import run
-    from .work.fit import draw, opened, print_table, stored, try_exact
-    from .work.loading import load_instance, load_prior
+    from .work.continued import check_no_new_run, continued
+    from .work.fit import draw, opened, print_next_steps, print_table, try_exact
     from .work.resumed import checked_further
 
     check_workers(workers, timeout)  # before anything is written
-    model = load_instance(simulator, "--simulator")
-    theta_prior = load_prior(model, prior)
-    given = None if simulations is None else stored(simulations)
     named = {"prior": prior, "simulator": simulator}
-    asked = {
+    asked: dict[str, Any] = {
         "--num-simulations": num_simulations,
         "--rounds": rounds,
         "--seed": seed,
-        "--check-fraction": check_fraction,
-        "--stop-when": _bias_or_word(stop_when),
     }
-    folder, work = opened(
-        out, theta_prior, model, observed, given, named, asked, paper, device, timeout, resume
-    )
+    asked |= {"--check-fraction": check_fraction, "--stop-when": _bias_or_word(stop_when)}
+    if further is not None:
+        others = {"--out": out, "--observed": observed, "--simulations": simulations}
+        check_no_new_run(others | {"--paper": paper, "--resume": resume})
+        model, folder, work = continued(further, simulator, prior, asked, device, timeout)
+    else:
+        model, folder, work = opened(
+            out, observed, simulations, named, asked, paper, device, timeout, resume
+        )
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)
     done = named | {"rounds": plan.num_rounds, "num_simulations": plan.num_simulations}
-    with resumable("--resume"):
+    with resumable("" if further else "--resume"):
         posterior = checked_further(folder.path, state, plan)
         if posterior is None:
-            posterior = run(work, folder, state, workers, timeout, progress)
+            pace = Pace(workers, timeout, progress)
+            posterior = run(work, folder, state, pace, ABIPosterior.after)
         samples = posterior.sample((num_samples,), seed=posterior.seed)
         write_answer(posterior, samples, folder.path)  # before anything else may fail
         exact = try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
@@ -116,8 +126,7 @@ def fit_command(
     else:
         print_table(samples, exact, posterior)
         typer.echo(str(posterior.verdict))
-        if posterior.verdict.outcome == "cannot tell" and posterior.answer is not None:
-            typer.echo(f"more pairs for the verdict: abi check {shlex.quote(str(out))}")
+        print_next_steps(posterior, folder.path)
         if picture is not None:
             typer.echo(f"picture: {picture}")
     raise typer.Exit(int(strict and posterior.verdict.outcome == "fails"))

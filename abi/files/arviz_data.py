@@ -52,7 +52,7 @@ class Fit(Protocol):
         ...
 
     @property
-    def x_o(self) -> Tensor:
+    def observation(self) -> Tensor:
         """The observation, (p,)."""
         ...
 
@@ -94,7 +94,7 @@ def to_arviz(posterior: Fit, num_samples: int, seed: int, prior: Any, simulator:
     if density is not None:
         groups["sample_stats"] = {"lp": (("chain", "draw"), density[None])}
     if simulator is not None:
-        observed = Observed.of(posterior.x_o)
+        observed = Observed.of(posterior.observation)
         simulator = recognise(simulator, theta[:NUM_PROBES], None, names, observed).simulator
         groups["posterior_predictive"] = _predictive(simulator, theta, child_seed(seed, 1))
     if prior is not None:
@@ -102,7 +102,7 @@ def to_arviz(posterior: Fit, num_samples: int, seed: int, prior: Any, simulator:
         groups["prior"] = _draws(drawn, names)
         if simulator is not None:
             groups["prior_predictive"] = _predictive(simulator, drawn, child_seed(seed, 3))
-    groups["observed_data"] = {"x": (("x_dim_0",), posterior.x_o.numpy())}
+    groups["observed_data"] = {"x": (("x_dim_0",), posterior.observation.numpy())}
     groups["rounds"] = _rounds(posterior)
     return _tree(groups, _attributes(posterior, seed))
 

@@ -15,9 +15,11 @@ from simulators import Simulations
 from simulators.arguments import as_folder, as_path
 
 from ..config import ABIConfig
+from ..plan import Plan
 from ..quantiles.kernel import FixedKernel
-from ..rounds.problem import Plan, Problem
+from ..rounds.problem import Problem
 from ..rounds.record import RoundState
+from ..rounds.regions import Region
 from .parts import FORMAT_VERSION, read_parts, write_bytes, write_parts
 from .storage import load_state, save_state
 from .versions import versions
@@ -78,26 +80,40 @@ class RunFolder:
             FileExistsError: if the folder already holds a run.
         """
         folder = cls(as_folder(path, "run_dir"))
-        begun = folder._file(1).exists() or folder.simulations.exists()
+        begun = any(folder.path.glob("round_*.safetensors")) or folder.simulations.exists()
         if (folder.path / _REQUEST).exists() and begun:
             raise FileExistsError(
                 f"`run_dir` {folder.path} already holds a run; go on with it by "
                 f"abi.resume({str(folder.path)!r}) or abi fit --resume, or name another folder."
             )
-        header = {
-            "num_simulations": plan.num_simulations,
-            "num_rounds": plan.num_rounds,
-            "seed": plan.seed,
-            "check_fraction": plan.check_fraction,
-            "stop_when": plan.stop_when,
-            "config": plan.config.to_dict(),
+        header = _plan_values(plan) | {
             "parameter_names": problem.parameter_names,
+            "amortised": problem.amortised,
             "origin": origin,
             "given": asdict(given),
             "versions": versions(),
         }
         write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
         return folder
+
+    def go_on(self, plan: Plan) -> None:
+        """Let rounds follow a run that has ended; its answer keeps a file of its own.
+
+        Simulations that it was given are among its pairs by now, and are not asked for again.
+        """
+        tensors, header = read_parts(self.path / _REQUEST, "abi-request")
+        if self.holds_answer:
+            (self.path / POSTERIOR).rename(
+                self.path / f"posterior_{plan.rounds_before:02d}.safetensors"
+            )
+        write_parts(
+            self.path / _REQUEST,
+            "abi-request",
+            tensors,
+            header
+            | _plan_values(plan)
+            | {"given": header.get("given", {}) | {"simulations": None}},
+        )
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -126,6 +142,8 @@ class RunFolder:
             config,
             header.get("check_fraction", 0.0),  # new in version 7, as is the next
             header.get("stop_when"),
+            header.get("rounds_before", 0),  # new in version 9, as is the next
+            header.get("calls_before", 0),
         )
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
 
@@ -150,6 +168,12 @@ class RunFolder:
                 else f"`{name}`: the run began without; leave it out."
             )
 
+    @property
+    def amortised(self) -> bool:
+        """Whether the run is of all x, and its x_o only stands in for one."""
+        found: bool = read_parts(self.path / _REQUEST, "abi-request")[1].get("amortised", False)
+        return found  # new in version 9
+
     def versions(self) -> dict[str, str] | None:
         """The versions that began the run, where its file records them."""
         found: dict[str, str] | None = read_parts(self.path / _REQUEST, "abi-request")[1].get(
@@ -163,8 +187,11 @@ class RunFolder:
         return self.path / "simulations"
 
     def save(self, state: RoundState) -> None:
-        """Keep the state after a round; its simulations are part of it now."""
-        save_state(state, self._file(len(state.records)))
+        """Keep the state after a round; its simulations are part of it now.
+
+        One that rounds are to follow after all is kept with all its regions.
+        """
+        save_state(state, self._file(len(state.records)), state.reopened)
         shutil.rmtree(self.simulations, ignore_errors=True)
 
     @property
@@ -181,18 +208,23 @@ class RunFolder:
         self, plan: Plan, x_o: Tensor, fixed: FixedKernel | None, own: nn.Module | None = None
     ) -> RoundState | None:
         """The state after the last finished round, if there is one."""
-        finished = 0
+        first = 1 if self._file(1).is_file() else max(1, plan.rounds_before)
+        finished = first - 1
         while self._file(finished + 1).is_file():
             finished += 1
-        if finished == 0:
+        if finished < first:
             return None
         states = [
             load_state(self._file(number), x_o, plan.config, fixed, own)
-            for number in range(1, finished + 1)
+            for number in range(first, finished + 1)
         ]
-        final = states[-1].final or finished >= plan.num_rounds
+        final = states[-1].final or finished >= plan.last_round
+        if finished == plan.rounds_before:  # rounds are to follow, whether its file says so yet
+            final = not states[-1].reopened
         proposing = states[:-1] if final else states  # files of before name one of the last, too
-        regions = tuple(region for state in proposing for region in state.regions)
+        regions: tuple[Region, ...] = ()
+        for state in proposing:
+            regions = state.regions if state.reopened else (*regions, *state.regions)
         return replace(states[-1], regions=regions, final=final)
 
     def write_json(self, name: str, values: dict[str, Any]) -> Path:
@@ -221,6 +253,10 @@ class RunFolder:
 
     def _file(self, number: int) -> Path:
         return self.path / f"round_{number:02d}.safetensors"
+
+
+def _plan_values(plan: Plan) -> dict[str, Any]:
+    return asdict(plan) | {"config": plan.config.to_dict()}
 
 
 def posterior_file(path: Path) -> Path:

@@ -15,7 +15,7 @@ from ..config import ABIConfig
 from ..encoders.choice import OWN_ENCODER, build_encoder
 from ..encoders.layout import Layout
 from ..generators.base import GenerativeModel, GeneratorState
-from ..generators.flow import restore_flow
+from ..generators.flow import FlowModel, restore_flow
 from ..generators.mixture import restore_mixture
 from ..generators.pushforward import restore_push_forward
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel
@@ -23,7 +23,7 @@ from ..quantiles.network import QuantileNetwork
 from ..rounds.checks import CheckPairs, region_model
 from ..rounds.reach import Reach
 from ..rounds.record import RoundRecord, RoundState
-from ..rounds.regions import Region
+from ..rounds.regions import Region, narrowed
 from ..verdict.judge import untold
 from ..verdict.record import Verdict
 from .parts import read_parts, write_parts
@@ -34,7 +34,7 @@ def write_posterior(
     path: Path,
     *,
     model: GenerativeModel,
-    x_o: Tensor,
+    x_o: Tensor | None,
     parameter_names: tuple[str, ...],
     rounds: tuple[RoundRecord, ...],
     accepted: Tensor,
@@ -47,10 +47,13 @@ def write_posterior(
 ) -> None:
     """Write the fields of an :class:`~abi.ABIPosterior` to ``path``."""
     state = model.state()
-    tensors = _prefix("model", state.tensors) | {"x_o": x_o, "accepted": accepted}
+    at = kernel.x_o if x_o is None and isinstance(kernel, LearnedKernel) else x_o
+    tensors = _prefix("model", state.tensors) | {"accepted": accepted}
+    tensors |= {} if at is None else {"x_o": at}
     header: dict[str, Any] = {
         "model": {"kind": state.kind, "values": state.values},
         "parameter_names": parameter_names,
+        "amortised": x_o is None,
         "rounds": [record.to_dict() for record in rounds],
         "seed": seed,
         "config": config.to_dict(),
@@ -70,14 +73,11 @@ def write_posterior(
             tensors |= part
             header["regions"].append(values)
     if pairs is not None:
-        own = pairs.regions[-1]
         tensors |= {"pairs.theta": pairs.theta, "pairs.x": pairs.x}
-        tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
-        header["pairs"] = {
-            "num_calls": pairs.num_calls,
-            "failures": pairs.failures,
-            "log_threshold": own.log_threshold,
-        }
+        header["pairs"] = {"num_calls": pairs.num_calls, "failures": pairs.failures}
+        for own in pairs.regions[-1:]:  # none where the fit is amortised
+            tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
+            header["pairs"]["log_threshold"] = own.log_threshold
     write_parts(path, "abi-posterior", tensors, header)
 
 
@@ -96,7 +96,7 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
     config, x_o = ABIConfig.from_dict(header["config"]), tensors["x_o"]
     fields = {
         "model": model,
-        "x_o": x_o,
+        "x_o": None if header.get("amortised") else x_o,  # new in version 9
         "parameter_names": tuple(header["parameter_names"]),
         "rounds": tuple(RoundRecord.from_dict(record) for record in header["rounds"]),
         "accepted": tensors["accepted"],
@@ -110,16 +110,15 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
         return fields
     fields["kernel"] = _restore_kernel(tensors, header, x_o, config, own)
     if "simulated" in tensors:
-        regions = tuple(
-            _restored_region(tensors, f"regions.{number}", values)
-            for number, values in enumerate(header["regions"])
-        )
+        regions = _restored_regions(tensors, header["regions"])
         fields["reach"] = Reach(regions, tensors["simulated"])
         if (about := header["pairs"]) is not None:
-            box = tensors["pairs.lower"], tensors["pairs.upper"]
-            region = Region(region_model(model), about["log_threshold"], *box)
+            if "log_threshold" in about:
+                box = tensors["pairs.lower"], tensors["pairs.upper"]
+                own_part = Region(region_model(model), about["log_threshold"], *box)
+                regions = (*regions, own_part)
             fields["pairs"] = CheckPairs(
-                tensors["pairs.theta"], tensors["pairs.x"], (*regions, region),
+                tensors["pairs.theta"], tensors["pairs.x"], regions,
                 about["num_calls"], about["failures"],
             )  # fmt: skip
     return fields
@@ -128,8 +127,8 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
 _EARLIER = "the file is of an earlier version, which kept no check pairs; fit again"
 
 
-def save_state(state: RoundState, path: Path) -> None:
-    """Write where the algorithm stands after a round."""
+def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
+    """Write where the algorithm stands after a round, ``whole`` with the regions before it."""
     model = state.model.state()
     tensors = _prefix("model", model.tensors)
     tensors |= {"theta": state.theta, "x": state.x, "accepted": state.accepted}
@@ -140,9 +139,20 @@ def save_state(state: RoundState, path: Path) -> None:
         "kernel": None,
         "log_threshold": None,
         "final": state.final,
+        "regions": None,
     }
+    if isinstance(state.model, FlowModel):  # a region of the answer may be asked for
+        held, header["held"] = state.model.held_parts()
+        tensors |= _prefix("held", held)
     region = state.regions[-1] if state.regions else None
-    if region is not None and region.model is state.model:  # a round may make no region
+    if state.reopened:
+        parts = [
+            _region_parts(narrowed(part), f"regions.{k}") for k, part in enumerate(state.regions)
+        ]
+        header["regions"] = [values for _, values in parts]
+        for part, _ in parts:
+            tensors |= part
+    elif region is not None and region.model is state.model:  # a round may make no region
         header["log_threshold"] = region.log_threshold
         tensors |= {"region.lower": region.lower, "region.upper": region.upper}
     if isinstance(state.kernel, LearnedKernel):
@@ -160,6 +170,12 @@ def load_state(
     """
     tensors, header = read_parts(path, "abi-round")
     model = _restore_model(tensors, header["model"], own)
+    if isinstance(model, FlowModel) and header.get("held"):  # new in version 9, as are whole states
+        model = model.with_held(_unprefix("held", tensors), header["held"])
+    whole = header.get("regions")
+    regions = _restore_region(tensors, header, model)
+    if whole is not None:
+        regions = _restored_regions(tensors, whole)
     return RoundState(
         kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
@@ -168,8 +184,9 @@ def load_state(
         x=tensors["x"],
         accepted=tensors["accepted"],
         records=tuple(RoundRecord.from_dict(record) for record in header["records"]),
-        regions=_restore_region(tensors, header, model),
+        regions=regions,
         final=header.get("final", False),  # new in version 7
+        reopened=whole is not None,
     )
 
 
@@ -188,6 +205,10 @@ def _region_parts(region: Region, name: str) -> tuple[dict[str, Tensor], dict[st
     tensors |= {f"{name}.box_lower": region.lower, f"{name}.box_upper": region.upper}
     values = {"kind": state.kind, "values": state.values, "log_threshold": region.log_threshold}
     return tensors, values
+
+
+def _restored_regions(tensors: dict[str, Tensor], each: list[dict[str, Any]]) -> tuple[Region, ...]:
+    return tuple(_restored_region(tensors, f"regions.{k}", part) for k, part in enumerate(each))
 
 
 def _restored_region(tensors: dict[str, Tensor], name: str, values: dict[str, Any]) -> Region:

@@ -14,7 +14,7 @@ theta that really belongs to x are exchangeable wherever q is right, as the test
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,6 +41,12 @@ class ConditionalFlows:
         if not isinstance(model, FlowModel) or model.encoders is None:
             return None
         return cls(model, model.encoders)
+
+    def at(self, x: Tensor) -> FlowModel:
+        """The model read at another x (p,)."""
+        parts = range(len(self.model.flows))
+        seen = [self.encoders.features(x[None], part)[0] for part in parts]
+        return replace(self.model, context=torch.stack(seen))
 
     @torch.no_grad()
     def sample(self, num_samples: int, x: Tensor, seed: int) -> Tensor:

@@ -62,7 +62,7 @@ class HeldOut:
 class FlowModel:
     """Fitted flows in equal parts; conditional ones are read at ``context``, a row each, (M, k).
 
-    ``held`` are theta held out from the training of each flow. They are not kept in files.
+    ``held`` are theta held out from the training of each flow, kept while rounds may follow.
     ``encoders`` are what conditional flows see x through: with them they answer at any x
     (:mod:`.conditional`).
     """
@@ -150,6 +150,24 @@ class FlowModel:
         context = None if self.context is None else self.context[:count]
         flows = nn.ModuleList(list(self.flows)[:count])
         return replace(self, flows=flows, context=context, held=self.held[:count], encoders=None)
+
+    def held_parts(self) -> tuple[dict[str, Tensor], list[int]]:
+        """What :meth:`with_held` needs: theta held out and what is seen of their x; seeds."""
+        rows = {f"{part}.rows": held.rows for part, held in enumerate(self.held)}
+        seen = {
+            f"{part}.context": held.context
+            for part, held in enumerate(self.held)
+            if held.context is not None
+        }
+        return rows | seen, [held.seed for held in self.held]
+
+    def with_held(self, tensors: dict[str, Tensor], seeds: list[int]) -> FlowModel:
+        """The inverse of :meth:`held_parts`."""
+        held = tuple(
+            HeldOut(tensors[f"{part}.rows"], tensors.get(f"{part}.context"), seed)
+            for part, seed in enumerate(seeds)
+        )
+        return replace(self, held=held)
 
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""

@@ -26,6 +26,11 @@ class Shown(Fit, Protocol):
     """As much of an :class:`~abi.ABIPosterior` as a picture needs."""
 
     @property
+    def x_o(self) -> Tensor | None:
+        """The observation, (p,); None of a posterior for every x."""
+        ...
+
+    @property
     def model(self) -> GenerativeModel:
         """The answer, with its support where it knows one."""
         ...

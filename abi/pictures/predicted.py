@@ -89,13 +89,13 @@ def simulated(
     timeout: float | None = None,
 ) -> Predictive:
     """Simulate at draws theta (n, d) of the posterior."""
-    names, observed = posterior.parameter_names, Observed.of(posterior.x_o)
+    names, observed = posterior.parameter_names, Observed.of(posterior.observation)
     found = recognise(simulator, theta[:NUM_PROBES], None, names, observed)
     run = simulate(
         found.simulator, theta, seed=seed, workers=workers, timeout=timeout, progress=False,
         max_failure_fraction=1.0,
     )  # fmt: skip
-    x, x_o = run.x.double().numpy(), posterior.x_o.double().numpy()
+    x, x_o = run.x.double().numpy(), posterior.observation.double().numpy()
     return Predictive(x, x_o, len(run.failures))
 
 

@@ -95,7 +95,7 @@ def _num_series(posterior: Shown, simulator: Any, asked: int | None) -> int:
     Raises:
         ValueError: if so many do not make up x_o.
     """
-    p = len(posterior.x_o)
+    p = len(posterior.observation)
     if asked is not None:
         asked = as_count(asked, "num_series", 1)
         if p % asked:
@@ -112,7 +112,7 @@ def _places(posterior: Shown, simulator: Any, times: Any, series: int) -> Array:
     Raises:
         ValueError: if times are given and are not as many.
     """
-    length = len(posterior.x_o) // series
+    length = len(posterior.observation) // series
     own = getattr(simulator, "times", None) if times is None else times
     if own is not None:
         values = np.asarray(own, dtype=np.float64).reshape(-1)

@@ -147,15 +147,22 @@ def summary(
 
 
 def in_a_notebook(posterior: Shown) -> str:
-    """A posterior as HTML: its parameters in numbers, its cost, and the line of its verdict."""
+    """A posterior as HTML: its parameters in numbers, its cost, and the line of its verdict.
+
+    One for every x has no draws without an x, and so no numbers.
+    """
     names = posterior.parameter_names
+    calls, rounds = posterior.num_simulations, len(posterior.rounds)
+    cost = f"{plural(calls, 'simulator call')} in {plural(rounds, 'round')}"
+    footing = f"<p>{escape(cost)}<br>{escape(posterior.verdict.headline)}</p>"
+    if posterior.x_o is None:
+        return f"<p>Posterior of {plural(len(names), 'parameter')} for every x</p>{footing}"
     found = summary(posterior, parameters=names[:_MOST_ROWS], num_samples=_IN_A_NOTEBOOK)
     left = len(names) - len(found.parameters)
     more = f"<p>{left:,} more: <code>posterior.summary()</code></p>" if left else ""
     caption = f"Posterior of {plural(len(names), 'parameter')} given x_o"
     table = html_table(*_table(found.parameters), caption)
-    cost = f"{plural(found.calls, 'simulator call')} in {plural(len(posterior.rounds), 'round')}"
-    return f"{table}{more}<p>{escape(cost)}<br>{escape(found.verdict)}</p>"
+    return f"{table}{more}{footing}"
 
 
 def _table(parts: Sequence[ParameterSummary]) -> tuple[list[list[str]], list[str]]:

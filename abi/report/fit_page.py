@@ -74,7 +74,7 @@ def fit_words(fit: Fit) -> str:
     return " · ".join(
         (
             Path(fit.record.name).name,
-            plural(len(posterior.x_o), "data value"),
+            plural(len(posterior.observation), "data value"),
             f"{plural(posterior.num_simulations, 'simulator call')} in "
             f"{plural(len(posterior.rounds), 'round')}",
             duration(sum(r.seconds for r in posterior.rounds)),
@@ -99,7 +99,7 @@ def facts_section(fit: Fit) -> Facts:
     return Facts(
         (
             ("parameters", str(posterior.theta_dim)),
-            ("values of x_o", f"{len(posterior.x_o):,}"),
+            ("values of x_o", f"{len(posterior.observation):,}"),
             ("simulator calls", f"{posterior.num_simulations:,}"),
             ("rounds", str(len(posterior.rounds))),
             ("time", duration(sum(r.seconds for r in posterior.rounds))),

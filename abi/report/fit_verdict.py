@@ -35,7 +35,7 @@ def fit_verdict(fit: Fit) -> Verdict:
     record = fit.record
     posterior, plan = record.posterior, record.plan
     if not record.finished and plan is not None:
-        headline = f"Unfinished: {len(posterior.rounds)} of {plural(plan.num_rounds, 'round')}"
+        headline = f"Unfinished: {len(posterior.rounds)} of {plural(plan.last_round, 'round')}"
         words = (
             "The run was interrupted. This page shows the proposal of its last finished round, "
             "which is not the answer."

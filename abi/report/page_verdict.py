@@ -48,7 +48,7 @@ def page_verdict(fits: Sequence[Fit], tests: Named) -> Verdict:
 def progress(fit: Fit) -> str:
     """Rounds done of those asked for."""
     done, plan = len(fit.record.posterior.rounds), fit.record.plan
-    return f"{done} of {plural(done if plan is None else plan.num_rounds, 'round')}"
+    return f"{done} of {plural(done if plan is None else plan.last_round, 'round')}"
 
 
 def _of_fits(fits: Sequence[Fit]) -> Verdict:

@@ -18,11 +18,11 @@ from ..files.run_folder import POSTERIOR, RunFolder
 from ..generators.support import Support
 from ..pictures.fit import NUM_PRIOR, draws_of
 from ..pictures.marginals import Marginal, marginals_of
-from ..posterior import ABIPosterior, load
+from ..plan import Plan
+from ..posterior import ABIPosterior
 from ..quantiles.kernel import FixedKernel
-from ..rounds.problem import Plan
 from ..rounds.record import RoundState
-from ..sampler import answer_after
+from ..saved import load
 
 _NUM_EXACT = 4_000  # they may come from a chain, and a picture needs no more
 
@@ -61,7 +61,7 @@ class FitRecord:
     @property
     def finished(self) -> bool:
         """Whether the rounds have ended."""
-        done = self.plan is None or len(self.posterior.rounds) >= self.plan.num_rounds
+        done = self.plan is None or len(self.posterior.rounds) >= self.plan.last_round
         return done or self.final
 
 
@@ -88,6 +88,11 @@ def read_fit(path: Path, wanted: Wanted) -> FitRecord:
         posterior, plan, origin, final = load(path), None, None, True
     else:
         posterior, plan, origin, final = _read_folder(path)
+    if posterior.x_o is None:
+        raise ValueError(
+            f"`path`: {path} is amortised, a posterior for every x, and a page is of one x_o; "
+            "refine it there (posterior.refine(x_o, run_dir=...))."
+        )
     seed = child_seed(wanted.seed, 0)
     notes: list[str] = []
     prior, simulator = _prior_and_simulator(origin, wanted, notes)
@@ -124,13 +129,14 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any], bool]:
     plan, x_o, names, origin = folder.request()
     if (path / POSTERIOR).is_file():
         return load(path / POSTERIOR), plan, origin, True
+    asked = None if folder.amortised else x_o
     state = _last_state(folder, plan, x_o)
     if state is None:
         raise ValueError(
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
             f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
         )
-    return answer_after(state, plan, x_o, names), plan, origin, state.final
+    return ABIPosterior.found(state, plan, asked, names), plan, origin, state.final
 
 
 def _last_state(folder: RunFolder, plan: Plan, x_o: Tensor) -> RoundState | None:

@@ -66,7 +66,8 @@ class CheckPairs:
     Attributes:
         theta: (n, d).
         x: (n, p).
-        regions: in all of which theta lies; the last is the answer's own.
+        regions: in all of which theta lies; the last is the answer's own. None where all x are
+            asked about.
         num_calls: simulator calls made for them.
         failures: calls that gave no usable result.
     """
@@ -113,7 +114,7 @@ def draw_checks(
     prior: Prior, regions: tuple[Region, ...], num_calls: int, simulate: SimulatorCalls, seed: int
 ) -> CheckPairs:
     """Draw theta from the prior cut to the regions and simulate; failures are counted."""
-    theta = _accepted(prior, regions, num_calls, child_seed(seed, 0))
+    theta = _accepted(prior, regions, num_calls, child_seed(seed, 0)) if regions else None
     if theta is None:
         theta = sample_inside(prior, regions, num_calls, child_seed(seed, 1))
     # The first few tell how slow the others are: slow ones are kept on the disk as they come.
@@ -213,8 +214,13 @@ def candidates_of(
     pairs: CheckPairs,
     seed: int,
     most_draws: int = _MOST_DRAWS,
+    *,
+    everywhere: bool = False,
 ) -> Judged:
-    """Draw from q at the x of the pairs, inside their regions; the true theta among them."""
+    """Draw from q at the x of the pairs, inside their regions; the true theta among them.
+
+    Where it is asked about ``everywhere``, all pairs count alike, whatever their x.
+    """
     num_draws = draws_for(pairs.theta.shape[1], most_draws)
     drawn, enough = draws_inside(q, pairs.regions, pairs.x, num_draws, child_seed(seed, 0))
     theta, x, drawn = pairs.theta[enough], pairs.x[enough], drawn[:, enough]
@@ -222,11 +228,12 @@ def candidates_of(
     inside = inside_all(pairs.regions, here)
     here = here[inside] if inside.sum() >= num_draws else here
     together = torch.cat([theta[None], drawn])
+    distance = None if everywhere else kernel(x) if len(x) else torch.empty(0)
     candidates = Candidates.of(
         theta,
         drawn,
-        _context(together, here),
-        kernel(x) if len(x) else torch.empty(0),
+        _context(together, None if everywhere else here),
+        distance,
         q.log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
         seed=child_seed(seed, 2),
     )
@@ -265,11 +272,16 @@ def draws_inside(
     return found, filled == num_draws
 
 
-def _context(together: Tensor, here: Tensor) -> Tensor:
-    """What q says at each x, less the same at x_o: means and log sds, in their spread, (n, 2 d)."""
+def _context(together: Tensor, here: Tensor | None) -> Tensor:
+    """What q says at each x, less the same at x_o: means and log sds, in their spread, (n, 2 d).
+
+    Less its mean where there is no x_o.
+    """
     if together.shape[1] < 2:
         return torch.zeros(together.shape[1], 2 * together.shape[2])
     said = torch.cat([together.mean(dim=0), together.std(dim=0).clamp_min(1e-30).log()], dim=1)
-    at = torch.cat([here.mean(dim=0), here.std(dim=0).clamp_min(1e-30).log()])
+    at = said.mean(dim=0)
+    if here is not None:
+        at = torch.cat([here.mean(dim=0), here.std(dim=0).clamp_min(1e-30).log()])
     spread = said.std(dim=0)
     return (said - at) / torch.where(spread > 0, spread, torch.ones_like(spread))

@@ -17,13 +17,14 @@ from ..encoders.choice import OWN_ENCODER
 from ..generators.base import GenerativeModel
 from ..generators.conditional import ConditionalFlows
 from ..generators.flow import FlowModel
+from ..plan import StopWhen
 from ..quantiles.distance import QuantileTable, msw_distance
 from ..quantiles.kernel import LearnedKernel
 from ..verdict.judge import judge, resolved, untold, verdict_of
 from ..verdict.record import Check, Distance, RoundCheck, Verdict
 from .calls import SimulatorCalls
 from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws_inside
-from .problem import Problem, StopWhen
+from .problem import Problem
 from .reach import Reach
 from .record import Moments, RoundRecord, RoundState
 from .regions import Region, inside_all
@@ -101,6 +102,7 @@ class Answer:
         reach: what the fit has simulated.
         names: of the parameters.
         records: of the rounds.
+        everywhere: whether all x are asked about, and none is x_o.
     """
 
     q: ConditionalFlows
@@ -108,6 +110,7 @@ class Answer:
     reach: Reach
     names: tuple[str, ...]
     records: tuple[RoundRecord, ...]
+    everywhere: bool = False
 
     __repr__ = summary
 
@@ -190,24 +193,25 @@ class InsideDraws:
         return self.q.log_prob(theta, x)
 
 
-def check_calls(
-    problem: Problem, engine: Engine, slow_dir: Path | None, seed: int
-) -> SimulatorCalls:
-    """Calls of a check: however many of them fail, the answer is there, and they are counted."""
-    return SimulatorCalls(problem, engine, slow_dir, child_seed(seed, 0), most_failures=1.0)
-
-
 def judge_further(
     answer: Answer,
     known: CheckPairs | None,
     num_calls: int,
     problem: Problem,
-    simulate: SimulatorCalls,
+    engine: Engine,
+    slow_dir: Path | None,
     seed: int,
 ) -> tuple[CheckPairs, Verdict]:
-    """Draw so many pairs more than are known, and judge the answer by all of them."""
+    """Draw so many pairs more than are known, and judge the answer by all of them.
+
+    However many of the calls fail, the answer is there, and they are counted.
+    """
+    key = child_seed(seed, 0)
+    simulate = SimulatorCalls(problem, engine, slow_dir, key, most_failures=1.0)
     prior, model = problem.prior, answer.q.model
-    if known is None:
+    if answer.everywhere:
+        regions: tuple[Region, ...] = ()
+    elif known is None:
         regions = check_regions(model, prior, answer.reach.regions, child_seed(seed, 1))
     else:
         regions = known.regions
@@ -219,14 +223,19 @@ def judge_further(
 def judge_answer(answer: Answer, pairs: CheckPairs, seed: int) -> Verdict:
     """The verdict on the last answer, by pairs of its own."""
     q, kernel, records = answer.q, answer.kernel, answer.records
+    marginals, everywhere = None, answer.everywhere
+    if not everywhere:
+        marginals = from_marginals(q.model, kernel, child_seed(seed, 1))
+    key = child_seed(seed, 0)
     return verdict_of(
-        _judged(q, kernel, pairs, answer.names, child_seed(seed, 0)),
+        _judged(q, kernel, pairs, answer.names, key, everywhere=everywhere),
         x_o_p_value=records[-1].x_o_p_value,
         num_calls=pairs.num_calls,
         failures=pairs.failures,
         rounds=rounds_of(records),
         moved=records[-1].moved,
-        marginals=from_marginals(q.model, kernel, child_seed(seed, 1)),
+        marginals=marginals,
+        everywhere=everywhere,
         seed=seed,
     )
 
@@ -258,14 +267,17 @@ def _judged(
     seed: int,
     num_draws: int | None = None,
     controls: bool = True,
+    *,
+    everywhere: bool = False,
 ) -> Check:
     asked = {} if num_draws is None else {"most_draws": num_draws}
-    judged = candidates_of(q, kernel, pairs, child_seed(seed, 0), **asked)
+    key = child_seed(seed, 0)
+    judged = candidates_of(q, kernel, pairs, key, **asked, everywhere=everywhere)
     left_out = int((~judged.kept).sum())
     return judge(
         judged.candidates,
         names,
-        judged.members,
+        None if everywhere else judged.members,
         child_seed(seed, 1),
         left_out=left_out,
         controls=controls,

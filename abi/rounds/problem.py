@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from simulators import Prior, SeededSimulator, Simulations, sample_prior
-from simulators.arguments import count, number, settle
+from simulators import Prior, SeededSimulator, Simulations, sample_prior, simulate
 from simulators.base import check_length, check_names, numbered_names
 from simulators.given.function import refuse_other
-from simulators.given.observation import Observed
+from simulators.given.observation import Observed, Returned
 from simulators.given.priors import as_sampler, names_of
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
-from simulators.random import as_count
+from simulators.random import child_seed
+from simulators.running.engines import open_engine
 from simulators.summary import summary
 
-from ..config import WITHOUT_DENSITY, ABIConfig
 from ..encoders.layout import Layout
 from ..encoders.own import check_own_encoder
 from ..generators.support import Support, has_density
 
-StopWhen = Literal["passes"] | float | None
-"""When a fit may end early: as an answer passes, or no mean is off by more than so many sds."""
-
-CHECK_FRACTION = 0.07
-"""Of the calls of a fit, those that check its answer, ..."""
-MOST_CHECKS = 1_000
-"""... but no more: they show a bias of a tenth of an sd, and judging takes time with each."""
-_FOR_ANOTHER = 750, 2_000  # calls, for a third round and a fourth
-_LEAST_CALLS = 100  # a round with fewer pairs cannot train a network
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +32,9 @@ class Problem:
     """Prior, simulator and observation of one fit, in one form.
 
     ``layout`` says of what items or series x consists; a simulator declares it by its attributes
-    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one.
+    ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one. ``returned`` is
+    what one simulation is, where that is known. Where all x are asked about, the problem is
+    ``amortised``, and a simulation stands in for ``x_o``: networks are read at it as they are made.
     """
 
     prior: Prior
@@ -51,6 +44,8 @@ class Problem:
     parameter_names: tuple[str, ...]
     layout: Layout
     encoder: nn.Module | None
+    returned: Returned | None = None
+    amortised: bool = False
 
     __repr__ = summary
 
@@ -59,114 +54,20 @@ class Problem:
         """Number of parameters d."""
         return len(self.parameter_names)
 
-
-@dataclass(frozen=True)
-class Plan:
-    """How much work a fit may do, and from which seed.
-
-    ``check_fraction`` of the calls are kept for pairs that judge the answer; no training sees
-    them. ``stop_when`` an answer is good enough, the rounds end.
-    """
-
-    num_simulations: int
-    num_rounds: int
-    seed: int
-    config: ABIConfig
-    check_fraction: float = 0.0
-    stop_when: StopWhen = None
-
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            num_simulations=count(),
-            num_rounds=count(),
-            seed=count(0),
-            check_fraction=number("in [0, 1/2]", lambda value: 0.0 <= value <= 0.5),
-            stop_when=_stop_when,
-        )
-        least, retries = self._least, self._retries
-        if self.num_simulations < least:
-            tried = f" with max_retries={retries}" if retries > _LEAST_CALLS else ""
-            rounds = f"{self.num_rounds} round{'' if self.num_rounds == 1 else 's'}"
-            raise ValueError(
-                f"`num_simulations` must be at least {least} for {rounds}{tried}; got "
-                f"{self.num_simulations}. Ask for more simulations or fewer rounds."
-            )
-        tolerances = self.config.tolerances
-        if tolerances is not None and len(tolerances) != self.num_rounds:
-            raise ValueError(
-                f"`tolerances` must give one value a round ({self.num_rounds}); "
-                f"got {len(tolerances)}."
-            )
-
     @property
-    def _retries(self) -> int:
-        return self.config.max_retries if self.config.proposal == "generator" else 1
+    def asked(self) -> Tensor | None:
+        """The observation that is asked about; None where all x are."""
+        return None if self.amortised else self.x_o
 
-    @property
-    def _least(self) -> int:
-        """Calls that the rounds cannot do without."""
-        return max(_LEAST_CALLS, self._retries) * self.num_rounds
+    def at(self, x_o: Any) -> Problem:
+        """The same problem at an observation.
 
-    @property
-    def num_check(self) -> int:
-        """Simulator calls kept for the check of the answer."""
-        wanted = min(int(self.check_fraction * self.num_simulations), MOST_CHECKS)
-        return min(wanted, self.num_simulations - self._least)
-
-    def calls(self, number: int, first: int = 1) -> int:
-        """Simulator calls a round may make: growing shares of what is not kept for the check.
-
-        Args:
-            number: the round, first, ..., num_rounds.
-            first: the first round that simulates.
+        Raises:
+            ValueError: if it is not one finite observation of as many values.
         """
-        weights = [self.config.growth**k for k in range(self.num_rounds + 1 - first)]
-        done = number - first
-        budget = self.num_simulations - self.num_check
-        ends = [int(budget * sum(weights[:k]) / sum(weights)) for k in (done, done + 1)]
-        return ends[1] - ends[0]
-
-
-def _stop_when(value: Any, name: str) -> StopWhen:
-    if value is None or value == "passes":
-        return value  # type: ignore[no-any-return]
-    rule = '"passes", a largest bias in posterior sds such as 0.2, or None'
-    checked: float = number(rule, lambda bias: bias > 0.0)(value, name)
-    return checked
-
-
-def default_rounds(num_simulations: int) -> int:
-    """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
-    return 2 + sum(as_count(num_simulations, "num_simulations", 1) >= n for n in _FOR_ANOTHER)
-
-
-def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:
-    """Whether the answer is flows of theta given x whose pairs have the prior's theta given x."""
-    from_prior = config.proposal == "truncated" or num_rounds == 1
-    return config.adjustment == "conditional" and from_prior
-
-
-def check_generator(plan: Plan) -> None:
-    """Refuse a generator that would not be used, or cannot be where it would.
-
-    Raises:
-        ValueError: if all rounds fit conditional flows and ``config.generator`` is another; if
-            rounds would cut the prior by a density that it does not have.
-    """
-    config, several = plan.config, plan.num_rounds > 1
-    truncated = config.proposal == "truncated"
-    conditional = config.adjustment == "conditional"
-    if conditional and (truncated or not several) and config.generator != "flow":
-        raise ValueError(
-            f"`generator` {config.generator!r} would not be used: adjustment='conditional' fits "
-            "flows of theta given x. Choose adjustment='none' or 'quantile' with it."
-        )
-    if truncated and several and not conditional and config.generator in WITHOUT_DENSITY:
-        raise ValueError(
-            f"`generator` must have a density where proposal='truncated' cuts the prior by it; "
-            f"got {config.generator!r}. Use proposal='generator', or the flow or the mixture."
-        )
+        observation = Observed.of(x_o).matched(self.returned)
+        check_width(self.x_o[None], observation)
+        return replace(self, x_o=observation, amortised=False)
 
 
 def pose(
@@ -180,7 +81,8 @@ def pose(
     """Check prior, simulator and observation, and bring them into one form.
 
     A plain function is called to find out how it is called, each time for no longer than
-    ``timeout`` and a few seconds: see :mod:`simulators.given.probe`.
+    ``timeout`` and a few seconds: see :mod:`simulators.given.probe`. Without an ``x_o`` the
+    simulator is called once more, under the same limit, to see what x is.
 
     Raises:
         ValueError: if the prior's draws are not (n, d) or lie outside its support, ``x_o`` is not
@@ -195,21 +97,56 @@ def pose(
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; correct one of them.")
-    observed = Observed.of(x_o)
-    if encoder is not None:
+    observed = None if x_o is None else Observed.of(x_o)
+    if encoder is not None and observed is not None:
         check_own_encoder(encoder, observed.values.reshape(-1))
     own = names_of(prior)
     found = recognise(simulator, drawn, own, given, observed, timeout)
-    observation = observed.matched(found.returned)
+    if observed is None:
+        observation = _one_simulation(prior, found.simulator, timeout)
+        if encoder is not None:
+            check_own_encoder(encoder, observation)
+    else:
+        observation = observed.matched(found.returned)
     known = given or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
     layout = Layout.of(simulator, len(observation))
     prior = without_inherited_density(prior)
-    return Problem(prior, found.simulator, observation, support, names, layout, encoder)
+    posed = prior, found.simulator, observation, support, names, layout, encoder
+    return Problem(*posed, returned=found.returned, amortised=observed is None)
+
+
+def _one_simulation(prior: Prior, simulator: SeededSimulator, timeout: float | None) -> Tensor:
+    """One x (p,), of the first theta that gives one.
+
+    Raises:
+        ValueError: if none of a few does.
+    """
+    engine = open_engine(1, timeout)
+    try:
+        for attempt in range(_ATTEMPTS):
+            theta = sample_prior(prior, 1, child_seed(attempt, 0))
+            seed = child_seed(attempt, 1)
+            runs = simulate(
+                simulator, theta, engine=engine, seed=seed, progress=False, max_failure_fraction=1.0
+            )
+            if len(runs.x):
+                return runs.x[0]
+    finally:
+        engine.close()
+    raise ValueError(
+        f"`simulator` failed for each of {_ATTEMPTS} draws of the prior; the last: "
+        f"{runs.failures[-1].reason}"
+    )
 
 
 def posed_again(
-    known: Problem | None, simulator: Any, prior: Any, x_o: Tensor, names: tuple[str, ...]
+    known: Problem | None,
+    simulator: Any,
+    prior: Any,
+    x_o: Any,
+    names: tuple[str, ...],
+    timeout: float | None = None,
 ) -> Problem:
     """The problem of a fit, from what is given or what is known of it.
 
@@ -226,7 +163,7 @@ def posed_again(
     prior = getattr(simulator, "prior", None) if prior is None else prior
     if prior is None:
         raise ValueError("`prior` must be given: the simulator brings none of its own.")
-    return pose(prior, simulator, x_o, names)
+    return pose(prior, simulator, x_o, names, timeout=timeout)
 
 
 def check_simulations(simulations: Any) -> None:

@@ -27,9 +27,9 @@ from simulators.summary import summary
 from ..config import ABIConfig
 from ..encoders.choice import build_encoder, features_of
 from ..generators.conditional import ConditionalFlows
+from ..plan import answers_elsewhere
 from ..quantiles.kernel import FixedKernel
 from .plausibility import neighbour_distances
-from .problem import answers_elsewhere
 from .record import RoundState
 from .regions import Region, inside_all, narrowed
 

@@ -48,7 +48,10 @@ class RoundRecord:
         before: a test of the last round's answer on this round's new pairs; None in the first
             round, and where answers hold at x_o alone.
         moved: how far the answer at x_o moved from the last round to this one.
-        answer: mean and sd of this round's answer at x_o; None in fits of an earlier version.
+        answer: mean and sd of this round's answer at x_o; None in fits of an earlier
+            version, and of every x.
+        check_calls: simulator calls of the verdict on this round's answer, where rounds were added
+            after it.
     """
 
     round: int
@@ -67,6 +70,7 @@ class RoundRecord:
     before: Check | None = None
     moved: Distance | None = None
     answer: Moments | None = None
+    check_calls: int = 0
 
     __repr__ = summary
 
@@ -120,6 +124,7 @@ class RoundState:
         records: one a round so far.
         regions: where the posterior lies, at most one a round where proposals are truncated.
         final: whether the model is the answer: the plan is done, or the answer good enough.
+        reopened: whether rounds are to follow an answer; its file then holds all the regions.
     """
 
     kernel: Kernel
@@ -131,3 +136,4 @@ class RoundState:
     records: tuple[RoundRecord, ...]
     regions: tuple[Region, ...] = ()
     final: bool = False
+    reopened: bool = False

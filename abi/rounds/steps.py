@@ -18,13 +18,14 @@ from simulators.running.engines import Engine
 from ..config import ABIConfig
 from ..encoders.choice import LEARNED
 from ..generators.support import allowed
+from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check
 from .answer import Pairs, fit_answer, fit_proposal
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
-from .problem import Plan, Problem, check_varies, check_width
+from .problem import Problem, check_varies, check_width
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions import high_density_region, inside_all, sample_inside, worthwhile
@@ -72,7 +73,7 @@ class Round:
         sampled = self._sample(before, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        last = number == self.plan.num_rounds or is_enough(judged, self.plan.stop_when)
+        last = number == self.plan.last_round or is_enough(judged, self.plan.stop_when)
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
@@ -93,7 +94,7 @@ class Round:
             found = high_density_region(model, self.problem.prior, regions, key)
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
-        layout, key = self.problem.layout, child_seed(seed, 5)
+        layout, key, asked = self.problem.layout, child_seed(seed, 5), self.problem.asked
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -107,10 +108,10 @@ class Round:
             network=network_log,
             generator=generator_log,
             seconds=time.perf_counter() - started,
-            x_o_p_value=plausibility(x, self.problem.x_o, key, encoder, layout),
+            x_o_p_value=plausibility(x, asked, key, encoder, layout) if asked is not None else None,
             before=judged,
             moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
-            answer=moments(model, child_seed(seed, 8)),
+            answer=moments(model, child_seed(seed, 8)) if asked is not None else None,
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)

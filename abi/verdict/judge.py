@@ -60,7 +60,7 @@ def judge(
         tested.p_values,
         parts,
         wrong,
-        expected_c2st(parts[: len(names)], members),
+        None if candidates.distance is None else expected_c2st(parts[: len(names)], members),
     )
 
 
@@ -73,6 +73,7 @@ def verdict_of(
     rounds: tuple[RoundCheck, ...] = (),
     moved: Distance | None = None,
     marginals: Distance | None = None,
+    everywhere: bool = False,
     seed: int = 0,
 ) -> Verdict:
     """What a check, and what else is known of the fit, allow to say."""
@@ -88,6 +89,7 @@ def verdict_of(
         moved,
         marginals,
         seed,
+        everywhere,
     )
 
 

@@ -116,6 +116,7 @@ class Verdict:
         marginals: how far the answer is at x_o from the marginals that the quantile network
             predicts there.
         seed: of the tests.
+        everywhere: whether the tests are over all x of the model, because there is no x_o.
     """
 
     outcome: Outcome
@@ -128,6 +129,7 @@ class Verdict:
     moved: Distance | None = None
     marginals: Distance | None = None
     seed: int = 0
+    everywhere: bool = False
 
     __repr__ = summary
 
@@ -144,6 +146,24 @@ class Verdict:
             for part in self.rounds
             if part.check.parameters
         )
+
+    @property
+    def more_calls(self) -> str | None:
+        """What more calls for the fit would likely bring; None where no round judged another.
+
+        They help while the last round still moved the answer beyond chance, or an error shows.
+        """
+        parts, curve = self.check.parameters, self.bias_by_calls
+        if self.moved is None or not parts or not curve:
+            return None
+        so_far = ", ".join(f"{bias:.2f} after {calls:,}" for calls, bias in curve)
+        now = max(abs(part.bias) for part in parts)
+        told = f"the largest bias was {so_far} and is {now:.2f} sd"
+        wrong = any(part.wrong for part in parts)
+        if self.moved.apart or wrong:
+            why = "the last round still moved the answer" if self.moved.apart else "an error shows"
+            return f"more calls would likely bring it nearer: {why}; {told}"
+        return f"more calls would likely bring little: the last round moved nothing; {told}"
 
     @property
     def passes(self) -> bool:
@@ -166,9 +186,10 @@ class Verdict:
         return "\n".join(lines)
 
     def _of_the_check(self, p_value: float) -> list[str]:
-        check = self.check
+        check, where = self.check, "at x_o" if not self.everywhere else "on average"
+        asked = "right at every x?   " if self.everywhere else "right around x_o?   "
         lines = [
-            f"  right around x_o?      {p_text(p_value)} over {len(check.p_values)} tests, "
+            f"  {asked}   {p_text(p_value)} over {len(check.p_values)} tests, "
             f"{check.num_pairs} pairs"
         ]
         each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
@@ -178,9 +199,8 @@ class Verdict:
             lines.append(f"    must be rejected     {', '.join(controls)}")
         c2st = check.expected_c2st
         about = "" if c2st is None else f"; C2ST about {c2st:.2f}"
-        lines.append(
-            f"  how far off at x_o?    bias in sds, sd over the true sd, 95% intervals{about}"
-        )
+        off = f"how far off {where}?"
+        lines.append(f"  {off:<22} bias in sds, sd over the true sd, 95% intervals{about}")
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
         return lines + [f"    {part}" for part in shown]
 

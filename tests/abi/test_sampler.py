@@ -17,7 +17,7 @@ from torch import Tensor
 
 import abi
 from abi.files.origin import from_origin, origin_of
-from abi.rounds.problem import Plan
+from abi.plan import Plan
 from simulators import MG1, GaussianLinear, Simulations, from_function, sample_prior, simulate
 
 # A fit whose draws at every round are the generator's.

@@ -10,7 +10,8 @@ minus the bias of q's mean in its own sds, and their variance that of the true p
     bias = -E[z | x_o],   sd ratio = 1 / sd[z | x_o]   (above 1: q is too wide).
 
 Pairs count by their nearness to x_o in MSW distance. The regression sees an error that is smooth in
-x. An error that differs from x to x, as that of every trained network does, it sees as noise; the
+x. Where all x are asked about, the pairs count alike, and the answer is the mean error.
+An error that differs from x to x, as that of every trained network does, it sees as noise; the
 flows of an ensemble show how large it is, for they differ by it. So the variance of each interval
 has that of a single flow's mean about the others' on top, as if the mean of all were no better.
 
@@ -99,8 +100,6 @@ def deviations(
         members: of each flow's draws at x_o the mean, in sds of q there, and the log of their sd
             over q's, (M, d, 2).
     """
-    if candidates.distance is None:
-        raise ValueError("`candidates` must be around an x_o.")
     values, rough = scores_of(candidates), torch.zeros(len(names), 2)
     labels = list(names)
     if members is not None and len(members) > 1:
@@ -108,7 +107,9 @@ def deviations(
     if candidates.log_q is not None:
         labels.append(LOG_DENSITY)
         rough = torch.cat([rough, torch.zeros(1, 2)])
-    weights = nearness(candidates.distance)
+    weights = torch.ones(candidates.num_pairs)
+    if candidates.distance is not None:
+        weights = nearness(candidates.distance)
     mean, error = read_at_x_o(values, candidates.context, weights)
     squares = _squares(values, candidates.context, weights)
     logs = [variance_at_x_o(part, candidates.context, weights) for part in squares.T]

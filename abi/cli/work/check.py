@@ -21,11 +21,18 @@ def problem_of(
     path: Path, posterior: ABIPosterior, simulator: str | None, prior: str | None
 ) -> Problem:
     """Prior and simulator as named here, or as the run names them."""
+    model, theta_prior = found_simulator_and_prior(path, simulator, prior)
+    return posed_again(None, model, theta_prior, posterior.x_o, posterior.parameter_names)
+
+
+def found_simulator_and_prior(
+    path: Path, simulator: str | None, prior: str | None
+) -> tuple[Any, Any]:
+    """Both as named here, or as the run names them."""
     named = RunFolder.open(path).request()[3] if path.is_dir() else {"prior": "task"}
     model = load_instance(simulator, "--simulator") if simulator else _found(named, "simulator")
     own = prior is None and named["prior"] != "task"
-    theta_prior = _found(named, "prior") if own else load_prior(model, prior)
-    return posed_again(None, model, theta_prior, posterior.x_o, posterior.parameter_names)
+    return model, _found(named, "prior") if own else load_prior(model, prior)
 
 
 def _found(origin: dict[str, Any], what: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,14 @@ from ...config import ABIConfig
 from ...files.origin import load_object, origin_of
 from ...files.run_folder import Given, RunFolder
 from ...pictures.fit import NUM_PRIOR
+from ...plan import CHECK_FRACTION, Plan, answers_elsewhere, default_rounds
 from ...posterior import ABIPosterior
 from ...report.plotting import plot_marginals
 from ...report.summary import described, mean_and_sd
-from ...rounds.problem import CHECK_FRACTION, Plan, Problem, answers_elsewhere, default_rounds, pose
+from ...rounds.problem import Problem, pose
 from ...rounds.steps import Work
 from ...sampler import placed
-from .loading import load_array
+from .loading import load_array, load_instance, load_prior
 from .resumed import check_observation, check_origin, check_plan
 
 NUM_SIMULATIONS = 20_000
@@ -31,19 +33,31 @@ NUM_SIMULATIONS = 20_000
 
 
 def opened(
-    out: Path,
-    prior: Any,
-    model: Any,
+    out: Path | None,
     observed: Path | None,
-    given: Simulations | None,
+    simulations: Path | None,
     named: dict[str, str | None],
     asked: Mapping[str, Any],
     paper: bool,
     device: str | None,
     timeout: float | None,
     resume: bool,
-) -> tuple[RunFolder, Work]:
-    """The folder of a run that begins or goes on, and what is to be done."""
+) -> tuple[Any, RunFolder, Work]:
+    """The simulator, the folder of a run that begins or goes on, and what is to be done.
+
+    Raises:
+        ValueError: if words are missing, or do not fit the run.
+    """
+    if (simulator := named["simulator"]) is None:
+        raise ValueError(
+            "`--simulator` is needed, module:object, such as simulators:MG1; or name a run that "
+            "has ended: --continue RUN_DIR."
+        )
+    if out is None:
+        raise ValueError("`--out` is needed: a folder for the results.")
+    model = load_instance(simulator, "--simulator")
+    prior = load_prior(model, named["prior"])
+    given = None if simulations is None else _stored(simulations)
     if resume:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
         folder.check_given(Given.of(None, None, given))
@@ -58,7 +72,7 @@ def opened(
         problem = pose(prior, model, _observation(model, observed), timeout=timeout)
         origin = _origin(prior, model, named)
         folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
-    return folder, Work(problem, plan, None, folder.simulations, given)
+    return model, folder, Work(problem, plan, None, folder.simulations, given)
 
 
 def _plan(asked: Mapping[str, Any], config: ABIConfig) -> Plan:
@@ -82,7 +96,7 @@ def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, A
     return origin | {"named": named}
 
 
-def stored(path: Path) -> Simulations:
+def _stored(path: Path) -> Simulations:
     """Simulations made before."""
     if not path.is_dir():
         raise ValueError(
@@ -136,6 +150,15 @@ def try_exact(
         text = f"no exact posterior at this x_o: {type(error).__name__}: {error}"
         typer.secho(text, err=True, fg=typer.colors.YELLOW)
         return None
+
+
+def print_next_steps(posterior: ABIPosterior, run_dir: Path) -> None:
+    """Print what would sharpen the verdict, and what more calls would bring."""
+    path, verdict = shlex.quote(str(run_dir)), posterior.verdict
+    if verdict.outcome == "cannot tell" and posterior.answer is not None:
+        typer.echo(f"more pairs for the verdict: abi check {path}")
+    if verdict.more_calls is not None:
+        typer.echo(f"{verdict.more_calls}: abi fit --continue {path} --num-simulations 5000")
 
 
 def print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:

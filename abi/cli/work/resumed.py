@@ -11,9 +11,10 @@ from torch import Tensor
 
 from ...config import ABIConfig
 from ...files.run_folder import POSTERIOR
-from ...posterior import ABIPosterior, load
-from ...rounds.problem import Plan, answers_elsewhere
+from ...plan import Plan, answers_elsewhere
+from ...posterior import ABIPosterior
 from ...rounds.record import RoundState
+from ...saved import load
 
 
 def check_origin(began: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -48,9 +49,10 @@ def check_plan(plan: Plan, asked: Mapping[str, Any], paper: bool) -> None:
     stored: dict[str, Any] = {
         "--num-simulations": plan.num_simulations,
         "--rounds": plan.num_rounds,
-        "--seed": plan.seed,
         "--stop-when": plan.stop_when or "none",
     }
+    if not plan.rounds_before:  # else it is a child of the one that was given
+        stored["--seed"] = plan.seed
     if answers_elsewhere(plan.config, plan.num_rounds):  # else no share was kept, whatever it was
         stored["--check-fraction"] = plan.check_fraction
     for option, began in stored.items():

@@ -16,9 +16,10 @@ from validation.methods.together import LOCAL, draws_of
 from validation.run import test_names
 
 from ...files.run_folder import posterior_file
-from ...posterior import ABIPosterior, load
+from ...posterior import ABIPosterior
 from ...report.validated import identity_of
 from ...rounds.judging import why_at_x_o_alone
+from ...saved import load
 from .loading import load_array, load_instance
 
 

@@ -12,8 +12,8 @@ from validation.page.words import number, plural
 
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER
+from ...plan import CHECK_FRACTION, Plan, default_rounds
 from ...posterior import ABIPosterior
-from ...rounds.problem import CHECK_FRACTION, Plan, default_rounds
 from ..sources import FitRecord
 
 NUM_FITS = 100  # of the validation that a page proposes
@@ -35,6 +35,13 @@ def replay_section(record: FitRecord, key: str) -> Section:
             Text(
                 "A round took stored simulations instead of calling the simulator: pass the same "
                 "ones as simulations=."
+            )
+        )
+    if any(r.check_calls for r in record.posterior.rounds):
+        blocks.append(
+            Text(
+                "Rounds were added to a finished fit (refine): the code below makes one fit of as "
+                "many calls in as many rounds, whose draws are others."
             )
         )
     if record.posterior.rounds[0].encoder in (None, OWN_ENCODER):
@@ -95,7 +102,7 @@ def fit_code(record: FitRecord) -> str:
 def _budget(record: FitRecord) -> tuple[int, int]:
     """Rounds, and simulator calls without those of the check."""
     plan, rounds = record.plan, record.posterior.rounds
-    if plan is None:
+    if plan is None or plan.rounds_before:
         return len(rounds), sum(part.simulator_calls for part in rounds)
     return plan.num_rounds, plan.num_simulations - plan.num_check
 
@@ -190,7 +197,7 @@ def _joined(imports: Sequence[str]) -> list[str]:
 
 def _observation(record: FitRecord) -> tuple[list[str], str]:
     """Import lines, and the line that defines x_o."""
-    x_o = record.posterior.x_o
+    x_o = record.posterior.observation
     if len(x_o) <= _LONGEST_OBSERVATION:
         shortest = [float(str(value)) for value in x_o.numpy()]  # that reads back as the same
         values = pformat(shortest, width=70, compact=True)

@@ -167,7 +167,9 @@ def fit_in_rounds(task: Any, x_o: Tensor, **asked: Any) -> tuple[ABIPosterior, l
         posterior = sampler.fit(task.prior, task, x_o, run_dir=folder, check_fraction=0.0, **asked)
         paths = sorted(Path(folder).glob("round_*.safetensors"))
         config = posterior.config
-        return posterior, [load_state(path, posterior.x_o, config, fixed, None) for path in paths]
+        return posterior, [
+            load_state(path, posterior.observation, config, fixed, None) for path in paths
+        ]
 
 
 def baseline(problem: Reproduction, name: str, encoder: str = "", **keywords: Any) -> Method:

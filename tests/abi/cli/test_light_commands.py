@@ -15,7 +15,7 @@ from typer.main import get_command
 import abi
 from abi.cli.app import app
 from abi.cli.work.fit import NUM_SIMULATIONS
-from abi.rounds.problem import CHECK_FRACTION
+from abi.plan import CHECK_FRACTION
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from pages import Outline, stub
 
 import validation
 from abi.pictures.style import legend_below
+from abi.plan import Plan
 from abi.report.assemble import page_of
 from abi.report.fit_page import Fit, prepare
 from abi.report.plotting import plot_marginals
@@ -24,7 +25,6 @@ from abi.report.sections.posterior import summary_table
 from abi.report.sections.predictive import predict
 from abi.report.sources import Wanted, read_fit
 from abi.report.summary import mean_and_sd
-from abi.rounds.problem import Plan
 from simulators.random import isolated_rng
 from validation.page import Written, render
 from validation.page.joint_verdict import verdict_over

@@ -21,8 +21,9 @@ import abi.cli.fit
 import abi.sampler
 from abi.files.parts import read_parts
 from abi.files.run_folder import RunFolder
+from abi.plan import CHECK_FRACTION, Plan
 from abi.report.summary import summarise
-from abi.rounds.problem import CHECK_FRACTION, Plan, pose
+from abi.rounds.problem import pose
 from abi.verdict.record import Check, Verdict
 from simulators.random import child_seed
 
@@ -399,3 +400,37 @@ def test_shares_and_ends_that_are_none_are_refused(
     line = refused("fit", *PROBLEM, "--observed", "x_o.csv", "--out", "new", *words)
     assert message in line
     assert not Path("new").exists()
+
+
+def test_more_calls_are_added_to_a_run_that_has_ended(folder: Path) -> None:
+    before = abi.load("run/posterior.safetensors")
+    words = ("fit", "--continue", "run", *PROBLEM, "--rounds", "1", "--num-samples", "50")
+    assert "`--num-simulations` is needed: the run in run has ended" in refused(*words)
+    done = invoke(*words, "--num-simulations", "300", "--json")
+    assert done.exit_code == 0, done.output
+    after = abi.load("run/posterior.safetensors")
+    assert json.loads(done.stdout)["simulator_calls"] == after.num_simulations
+    assert after.num_simulations == before.num_simulations + 300
+    assert len(after.rounds) == len(before.rounds) + 1
+    earlier = abi.load("run/posterior_02.safetensors")
+    assert torch.equal(earlier.sample((20,)), before.sample((20,)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--out", "other"), "`--out` cannot be changed by --continue"),
+        (("--paper",), "`--paper` cannot be changed by --continue"),
+        (("--observed", "x_o.csv"), "`--observed` cannot be changed by --continue"),
+    ],
+)
+def test_a_run_that_goes_on_is_not_told_what_it_knows(
+    folder: Path, words: tuple[str, ...], message: str
+) -> None:
+    said = refused("fit", "--continue", "run", *PROBLEM, "--num-simulations", "300", *words)
+    assert message in said
+
+
+def test_a_new_run_needs_a_simulator_and_a_folder() -> None:
+    assert "`--simulator` is needed" in refused("fit", "--out", "run")
+    assert "`--out` is needed" in refused("fit", *PROBLEM)

@@ -12,6 +12,7 @@ import torch
 from pages import Outline, check_of, checked, exact, judged, page_for, stub
 
 import abi
+from abi.plan import Plan
 from abi.report.assemble import page_of
 from abi.report.fit_page import Fit, first_screen, prepare
 from abi.report.fit_verdict import fit_verdict
@@ -23,7 +24,6 @@ from abi.report.sections.rounds import rounds_section
 from abi.report.sections.verdict import deviation_figure, verdict_section
 from abi.report.sources import FitRecord
 from abi.report.validated import belonging, identity_of
-from abi.rounds.problem import Plan
 from abi.verdict.record import Check
 from simulators.random import isolated_rng
 from validation.page import Page, Table, render

@@ -12,7 +12,7 @@ from fits import X_O, quick_fit
 from torch import Tensor
 
 import abi
-from abi.rounds.problem import Plan
+from abi.plan import Plan
 from abi.rounds.regions import inside_all
 from simulators import from_function
 
