@@ -1,4 +1,4 @@
-"""The page on simulators of one's own: its blocks run and print what it shows."""
+"""Pages whose blocks run and print what stands below them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/bring_your_own.md").read_text()
 CUT = "--- cut between blocks ---"
 
 
-def test_the_blocks_print_what_is_shown_below_them(tmp_path: Path) -> None:
-    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(found) == PAGE.count("```python") >= 4
+@pytest.mark.parametrize("name", ["bring_your_own", "many_observations"])
+def test_the_blocks_print_what_is_shown_below_them(name: str, tmp_path: Path) -> None:
+    page = (ROOT / f"docs/{name}.md").read_text()
+    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
+    assert len(found) == page.count("```python") >= 4
     code = f"\nprint({CUT!r})\n".join(block for block, _ in found)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False,
