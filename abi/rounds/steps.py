@@ -94,7 +94,6 @@ class Round:
             found = high_density_region(model, self.problem.prior, regions, key)
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
-        layout, key = self.problem.layout, child_seed(seed, 5)
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -108,15 +107,18 @@ class Round:
             network=network_log,
             generator=generator_log,
             seconds=time.perf_counter() - started,
-            x_o_p_value=None
-            if self.problem.amortised
-            else plausibility(x, self.problem.x_o, key, encoder, layout),
+            x_o_p_value=self._plausibility(x, encoder, child_seed(seed, 5)),
             before=judged,
             moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)
         return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
+
+    def _plausibility(self, x: Tensor, encoder: str | None, seed: int) -> float | None:
+        """Of x_o among the round's x; None where none is asked about."""
+        x_o = self.problem.asked
+        return None if x_o is None else plausibility(x, x_o, seed, encoder, self.problem.layout)
 
     def _judge(self, before: RoundState | None, sampled: Sampled, seed: int) -> Check | None:
         """What this round's fresh pairs say of the answer before, which has not seen them."""
