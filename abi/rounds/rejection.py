@@ -176,3 +176,20 @@ def acceptance_tolerance(
     candidates = (within if len(within) > 1 else scores).sort().values
     wanted = max(int(fraction * len(candidates)), min_accepted)
     return float(candidates[min(wanted, len(candidates)) - 1])
+
+
+def in_turn(theta: Tensor) -> Propose:
+    """Hand out rows drawn beforehand."""
+    taken = 0
+
+    def take(count: int, key: int) -> Tensor:
+        nonlocal taken
+        taken += count
+        return theta[taken - count : taken]
+
+    return take
+
+
+def accept_all(x: Tensor) -> Tensor:
+    """The first round has no region yet: A_0 is the whole space."""
+    return torch.zeros(len(x))

@@ -29,7 +29,13 @@ from .problem import Problem, check_varies, check_width
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions import high_density_region, inside_all, sample_inside, worthwhile
-from .rejection import Propose, Sampled, acceptance_tolerance, approximate_rejection
+from .rejection import (
+    Sampled,
+    accept_all,
+    acceptance_tolerance,
+    approximate_rejection,
+    in_turn,
+)
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows of a region; of the steps of an answer's flow
@@ -90,11 +96,9 @@ class Round:
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            key = child_seed(seed, 4)
-            found = high_density_region(model, self.problem.prior, regions, key)
+            found = high_density_region(model, self.problem.prior, regions, child_seed(seed, 4))
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
-        layout, key, asked = self.problem.layout, child_seed(seed, 5), self.problem.asked
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -108,14 +112,19 @@ class Round:
             network=network_log,
             generator=generator_log,
             seconds=time.perf_counter() - started,
-            x_o_p_value=plausibility(x, asked, key, encoder, layout) if asked is not None else None,
+            x_o_p_value=self._plausibility(x, encoder, child_seed(seed, 5)),
             before=judged,
             moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
-            answer=moments(model, child_seed(seed, 8)) if asked is not None else None,
+            answer=None if self.problem.amortised else moments(model, child_seed(seed, 8)),
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)
         return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
+
+    def _plausibility(self, x: Tensor, encoder: str | None, seed: int) -> float | None:
+        """Of x_o among the round's x; None where none is asked about."""
+        x_o = self.problem.asked
+        return None if x_o is None else plausibility(x, x_o, seed, encoder, self.problem.layout)
 
     def _judge(self, before: RoundState | None, sampled: Sampled, seed: int) -> Check | None:
         """What this round's fresh pairs say of the answer before, which has not seen them."""
@@ -169,14 +178,14 @@ class Round:
             wanted = num_calls if limit is None else min(num_calls, limit)
             theta = sample_inside(self.problem.prior, regions, wanted, child_seed(seed, 0))
             sampled = approximate_rejection(
-                _in_turn(theta), simulate, _accept_all, float("inf"),
+                in_turn(theta), simulate, accept_all, float("inf"),
                 max_retries=1, num_calls=len(theta), on_calls=self.shown.calls,
             )  # fmt: skip
         else:
             sampled = approximate_rejection(
                 lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
                 simulate,
-                _accept_all if before is None else before.kernel,
+                accept_all if before is None else before.kernel,
                 float("inf") if before is None else before.tolerance,
                 max_retries=self.plan.config.max_retries,
                 num_calls=num_calls,
@@ -280,20 +289,3 @@ def _check_kept(kept: Tensor, number: int, tolerance: float) -> None:
             f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(kept)} pairs within "
             f"{tolerance:g}; raise the tolerance or num_simulations."
         )
-
-
-def _in_turn(theta: Tensor) -> Propose:
-    """Hand out rows drawn beforehand."""
-    taken = 0
-
-    def take(count: int, key: int) -> Tensor:
-        nonlocal taken
-        taken += count
-        return theta[taken - count : taken]
-
-    return take
-
-
-def _accept_all(x: Tensor) -> Tensor:
-    """The first round has no region yet: A_0 is the whole space."""
-    return torch.zeros(len(x))
