@@ -29,7 +29,7 @@ from ..encoders.fitted import FittedEncoders
 from ..training.torch_settings import unvalidated
 from .base import GeneratorState
 from .support import Support
-from .trend import Bend, Trend
+from .trend import Trend
 
 if TYPE_CHECKING:
     from .compiled.flow import CompiledFlow
@@ -175,9 +175,6 @@ class FlowModel:
         tensors |= {"center": self.trend.center, "root": self.trend.root}
         if self.trend.slope is not None:
             tensors["slope"] = self.trend.slope
-        if self.trend.bend is not None:
-            bend = self.trend.bend
-            tensors |= {"bend.units": bend.units, "bend.weights": bend.weights}
         tensors |= {"lower": self.support.lower, "upper": self.support.upper}
         if self.context is not None:
             tensors["context"] = self.context
@@ -237,10 +234,9 @@ def restore_flow(state: GeneratorState, encoder: nn.Module | None = None) -> Flo
     weights = {name[6:]: value for name, value in tensors.items() if name.startswith("flows.")}
     flows.load_state_dict(weights)
     flows.eval()
-    # Before version 8 the root was a diagonal, and there was no slope and no bend.
+    # Before version 8 the root was a diagonal, and there was no slope.
     root = tensors["root"] if "root" in tensors else torch.diag(tensors["scale"])
-    bend = Bend(tensors["bend.units"], tensors["bend.weights"]) if "bend.units" in tensors else None
-    trend = Trend(tensors["center"], root, tensors.get("slope"), bend)
+    trend = Trend(tensors["center"], root, tensors.get("slope"))
     support = Support(tensors["lower"], tensors["upper"])
     kept = {name[9:]: value for name, value in tensors.items() if name.startswith("encoders.")}
     encoders = None if about is None else FittedEncoders.restore(kept, about, encoder)

@@ -1,15 +1,13 @@
-r"""What of theta given x is Gaussian about a smooth mean: flows begin there, and learn the rest.
+r"""What of theta given x is linear and Gaussian: flows begin there, and learn the rest.
 
 With z = S(theta) on the real line (:mod:`.support`) and s the features of x,
 
-    z = l + c(l) + R u,   l = m + B' s,
+    z = m + B' s + R u,
 
-B is found by ridge regression, c is quadratic in the d predictions l, R is the Cholesky factor of
-the covariance of what is left, and the flow is the law of u given s. A flow that has learned
-nothing maps u to itself, so it begins as this Gaussian posterior and leaves it only where theta
-held out gain by it. In ten dimensions that is most of the accuracy: of a linear Gaussian model,
-10,000 calls, C2ST fell from .60 to .51. The curve c is there only where theta left out gain by it
-more than by chance; of two parameters of a thrown ball, 4,000 calls, C2ST fell from .65 to .54.
+B is found by ridge regression, R is the Cholesky factor of the covariance of what is left, and the
+flow is the law of u given s. A flow that has learned nothing maps u to itself, so it begins as the
+linear Gaussian posterior and leaves it only where theta held out gain by it. In ten dimensions that
+is most of the accuracy: of a linear Gaussian model, 10,000 calls, C2ST fell from .60 to .51.
 
 The strength of the ridge is the one whose predictions of theta left out are the best, where a
 stronger one must gain by more than chance; without end it sets B to zero. What is left is
@@ -23,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -36,44 +34,15 @@ _ROWS_EACH = 4  # of theta, for each of its dimensions, below which there is no 
 _SURE = 2.0  # standard errors of a gain
 _LEAST_LEFT = 0.05  # of a row's weight in its own prediction, from 1
 _JITTER = 1e-8
-_FARTHEST = 3.0  # of a prediction from the middle, in sds of z
-
-
-@dataclass(frozen=True, eq=False)
-class Bend:
-    """What a straight line misses, quadratic in its predictions.
-
-    Attributes:
-        units: middle and scale of the predictions, (2, d).
-        weights: of a constant and of their d (d + 1) / 2 products, (1 + d (d + 1) / 2, d).
-    """
-
-    units: Tensor
-    weights: Tensor
-
-    def at(self, line: Tensor) -> Tensor:
-        """What is to be added to predictions (n, d), or (d,)."""
-        added: Tensor = (
-            self.weights[0] + _products((line - self.units[0]) / self.units[1]) @ (self.weights[1:])
-        )
-        return added
 
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """z = l + bend at l + root u with l = center + s slope.
-
-    Attributes:
-        center: (d,).
-        root: (d, d), lower triangular.
-        slope: (k, d); None without features.
-        bend: None where the line is straight.
-    """
+    """z = center + s slope + root u: the centre (d,), the root (d, d), the slope (k, d) or none."""
 
     center: Tensor
     root: Tensor
     slope: Tensor | None = None
-    bend: Bend | None = None
 
     @property
     def dim(self) -> int:
@@ -102,10 +71,9 @@ class Trend:
         return Trend(self._place(seen), self.root)
 
     def _place(self, seen: Tensor | None) -> Tensor:
-        if self.slope is None or seen is None:
-            return self.center
-        line = self.center + seen @ self.slope
-        return line if self.bend is None else line + self.bend.at(line)
+        return (
+            self.center if self.slope is None or seen is None else self.center + seen @ self.slope
+        )
 
 
 def fit_trend(z: Tensor, seen: Tensor | None) -> Trend:
@@ -119,35 +87,21 @@ def fit_trend(z: Tensor, seen: Tensor | None) -> Trend:
     standard = torch.where(fixed, 0.0, (z - center) / scale).double()
     if seen is None or seen.shape[1] > min(_MOST_FEATURES, len(z) // 2):
         seen = torch.empty(len(z), 0)
-    line = _best(seen.double(), standard)
-    slope = (line.slope * scale).float() if seen.shape[1] else None
-    bend, left = None, line.left
-    products = _products(standard - left)
-    if slope is not None and products.shape[1] <= min(_MOST_FEATURES, len(z) // 2):
-        curve = _best(products, left)
-        if curve.surely_better(line):
-            weights = torch.cat([curve.shift[None], curve.slope]) * scale
-            bend = Bend(torch.stack([center, scale]), weights.float())
-            line = replace(line, root=curve.root)
+    line, *others = (_Line.of(*fit) for fit in _ridges(seen.double(), standard))
+    for other in others:
+        line = other if other.surely_better(line) else line
     root = (line.root * scale[:, None].double()).float()
-    return Trend(center + (line.shift * scale).float(), root, slope, bend)
-
-
-def _products(line: Tensor) -> Tensor:
-    """Products of predictions (..., d) in their units, (..., d (d + 1) / 2); far ones are cut."""
-    cut = line.clamp(-_FARTHEST, _FARTHEST)
-    first, second = torch.triu_indices(line.shape[-1], line.shape[-1])
-    return cut[..., first] * cut[..., second]
+    slope = (line.slope * scale).float() if seen.shape[1] else None
+    return Trend(center + (line.shift * scale).float(), root, slope)
 
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """z = shift + s slope + root u; errors and log density of each row, as if it were left out."""
+    """z = shift + s slope + root u, and the log density of each row, as if it were left out."""
 
     shift: Tensor
     slope: Tensor
     root: Tensor
-    left: Tensor
     log_density: Tensor
 
     @classmethod
@@ -156,21 +110,12 @@ class _Line:
         jitter = torch.diag((left == 0.0).all(dim=0).double() + _JITTER)
         root = torch.linalg.cholesky(left.T @ left / len(left) + jitter)
         rest = torch.linalg.solve_triangular(root, left.T, upper=False)
-        log_density = -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum()
-        return cls(shift, slope, root, left, log_density)
+        return cls(shift, slope, root, -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum())
 
     def surely_better(self, other: _Line) -> bool:
         """Whether rows left out gain by more than chance."""
         gain = self.log_density - other.log_density
         return float(gain.mean()) > _SURE * float(gain.std()) / math.sqrt(len(gain))
-
-
-def _best(s: Tensor, z: Tensor) -> _Line:
-    """The line of the weakest ridge, or of a stronger one that is surely better."""
-    line, *others = (_Line.of(*fit) for fit in _ridges(s, z))
-    for other in others:
-        line = other if other.surely_better(line) else line
-    return line
 
 
 def _ridges(s: Tensor, z: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

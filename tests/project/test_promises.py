@@ -51,10 +51,7 @@ def test_every_python_that_is_claimed_is_tested() -> None:
     for job in ("tests", "smoke"):
         assert jobs[job]["strategy"]["matrix"]["python"][: len(claimed)] == claimed
     assert PROJECT["requires-python"] == f">={claimed[0]}"
-    assert (
-        f"Python {claimed[0]} to {claimed[-1]}"
-        in (ROOT / "docs/reference/stability.md").read_text()
-    )
+    assert f"Python {claimed[0]} to {claimed[-1]}" in (ROOT / "docs/reference/stability.md").read_text()
 
 
 @pytest.mark.parametrize("job", JOBS)

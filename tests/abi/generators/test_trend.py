@@ -46,32 +46,6 @@ def test_what_is_left_is_white_and_the_trend_is_brought_back() -> None:
     torch.testing.assert_close(trend.at(s[0]).from_rest(rest, None)[0], z[0], atol=1e-4, rtol=0.0)
 
 
-def test_a_curved_mean_is_found_and_a_straight_one_stays_straight() -> None:
-    """Of z = l + l_1 l_2 + noise with l = s B the line alone leaves the product as noise."""
-    s = normal(2_000, 3)
-    line = s @ torch.tensor([[1.0, 0.3], [0.0, 1.0], [0.5, 0.0]])
-    noise = 0.2 * normal(2_000, 2, seed=1)
-    curved = line + torch.stack([0.6 * line[:, 0] * line[:, 1], torch.zeros(2_000)], dim=1)
-    trend = fit_trend(curved + noise, s)
-    assert trend.bend is not None
-    # a second step sees what the first did not take for part of its line: not all, but most
-    assert float(trend.root[0, 0]) < 0.5 * float((curved - line)[:, 0].std())
-    rest = trend.to_rest(curved + noise, s)
-    torch.testing.assert_close(trend.from_rest(rest, s), curved + noise, atol=1e-4, rtol=0.0)
-    at = trend.at(s[0])
-    torch.testing.assert_close(at.to_rest(curved[:1], None), trend.to_rest(curved[:1], s[:1]))
-    assert fit_trend(line + noise, s).bend is None
-
-
-def test_a_curve_goes_no_farther_than_its_pairs() -> None:
-    s = normal(1_000, 1)
-    trend = fit_trend(s + 0.5 * s**2 + 0.1 * normal(1_000, 1, seed=1), s)
-    assert trend.bend is not None
-    far, farther = (trend.at(torch.tensor([value])).center for value in (50.0, 100.0))
-    assert trend.slope is not None
-    torch.testing.assert_close(farther - far, 50.0 * trend.slope[0])
-
-
 @pytest.mark.parametrize("num_features", [0, 40])
 def test_features_that_tell_nothing_have_no_slope(num_features: int) -> None:
     """Forty of them beside 200 pairs would widen what is left by a tenth."""
