@@ -18,7 +18,7 @@ from invoked_commands import invoke
 
 import abi
 import abi.cli.fit
-import abi.sampler
+import abi.course
 from abi.files.parts import read_parts
 from abi.files.run_folder import RunFolder
 from abi.plan import CHECK_FRACTION, Plan
@@ -309,7 +309,7 @@ def test_a_failing_verdict_is_a_status_on_request_alone(
     fit = abi.load("run/posterior.safetensors")
     failing = replace(fit, verdict=FAILS)
     monkeypatch.setattr(abi.ABIPosterior, "checked", lambda *words, **options: failing)
-    monkeypatch.setattr(abi.sampler, "run", lambda *words: failing)
+    monkeypatch.setattr(abi.course, "run", lambda *words: failing)
     monkeypatch.setattr(abi.cli.fit, "can_draw", lambda: False)
     again = ("fit", *PROBLEM, "--out", "run", "--resume", "--num-samples", "50")
     for words in (("check", "run"), again):
@@ -320,7 +320,7 @@ def test_a_failing_verdict_is_a_status_on_request_alone(
         assert invoke(*words, "--strict", "--json").exit_code == 1
         assert summary_of()["verdict"]["outcome"] == "fails"
     unsure = replace(fit, verdict=quick_verdict("too few pairs"))
-    monkeypatch.setattr(abi.sampler, "run", lambda *words: unsure)
+    monkeypatch.setattr(abi.course, "run", lambda *words: unsure)
     done = invoke(*again, "--strict")
     assert done.exit_code == 0
     assert "more pairs for the verdict: abi check run" in done.stdout
@@ -350,7 +350,7 @@ def planned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan
         plans.append(work.plan)
         raise ValueError("planned")
 
-    monkeypatch.setattr(abi.sampler, "run", stop)
+    monkeypatch.setattr(abi.course, "run", stop)
 
     def plan(*words: str) -> Plan:
         assert refused("fit", *PROBLEM, "--observed", "x_o.csv", *words) == "planned"
