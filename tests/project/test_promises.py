@@ -17,6 +17,7 @@ from simulators.store.folder import Manifest
 from validation.results.report_file import FORMAT_VERSION as OF_REPORTS
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/reference/stability.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = {
     path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*")
@@ -38,10 +39,9 @@ def test_a_public_name_exists_and_says_what_it_is(package: str, name: str) -> No
 
 
 def test_the_page_names_the_formats_of_today() -> None:
-    page = (ROOT / "docs/reference/stability.md").read_text()
-    assert f"| saved posterior, rounds of a run | {OF_FITS} | 2 to {OF_FITS}" in page
-    assert f"| saved validation | {OF_REPORTS} | 1 to {OF_REPORTS}" in page
-    assert f"| store of simulations | {Manifest.version} | {Manifest.version} |" in page
+    assert f"| saved posterior, rounds of a run | {OF_FITS} | 2 to {OF_FITS}" in PAGE
+    assert f"| saved validation | {OF_REPORTS} | 1 to {OF_REPORTS}" in PAGE
+    assert f"| store of simulations | {Manifest.version} | {Manifest.version} |" in PAGE
 
 
 def test_every_python_that_is_claimed_is_tested() -> None:
@@ -51,7 +51,7 @@ def test_every_python_that_is_claimed_is_tested() -> None:
     for job in ("tests", "smoke"):
         assert jobs[job]["strategy"]["matrix"]["python"][: len(claimed)] == claimed
     assert PROJECT["requires-python"] == f">={claimed[0]}"
-    assert f"Python {claimed[0]} to {claimed[-1]}" in (ROOT / "docs/reference/stability.md").read_text()
+    assert f"Python {claimed[0]} to {claimed[-1]}" in PAGE
 
 
 @pytest.mark.parametrize("job", JOBS)
