@@ -87,7 +87,7 @@ def calls_per_round(num_simulations: int, num_rounds: int) -> int:
     share = as_count(num_simulations, "num_simulations", 1) // num_rounds
     if share < _LEAST_CALLS:
         raise ValueError(
-            f"`num_simulations` must be at least {_LEAST_CALLS} a round; got {num_simulations} for "
-            f"{num_rounds}. Ask for more simulations or fewer rounds."
+            f"`num_simulations` must be at least {_LEAST_CALLS * num_rounds} for {num_rounds} "
+            f"rounds; got {num_simulations}. Ask for more simulations or fewer rounds."
         )
     return share
