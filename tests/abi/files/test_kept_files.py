@@ -17,7 +17,10 @@ KEPT = Path(__file__).parent / "earlier"
 THETA = torch.tensor([[0.5, -0.5], [0.2, -0.3], [1.0, 0.0]])
 OF_ONE_FIT = [-0.975789, -1.494056, -1.010405]
 # What the version that wrote the file said of log q(THETA): 2 to 6 made the same flow.
-LOG_PROB = dict.fromkeys(range(2, 7), OF_ONE_FIT) | {7: [-1.369682, -1.752731, -1.369170]}
+LOG_PROB = dict.fromkeys(range(2, 7), OF_ONE_FIT) | {
+    7: [-1.369682, -1.752731, -1.369170],
+    8: [0.649809, 0.158965, -2.320498],
+}
 
 
 def test_there_is_a_file_of_every_earlier_format() -> None:
