@@ -244,7 +244,7 @@ def test_the_budget_and_the_seed_of_a_fit_are_whole_numbers(changes: dict[str, A
 def test_what_is_no_count_is_told_with_its_kind() -> None:
     with pytest.raises(ValueError, match=r"`n` must be a whole number of at least 1; got 0\.$"):
         as_count(0, "n", 1)
-    with pytest.raises(ValueError, match=r"at least 0; got 2\.0, a float\.$"):
+    with pytest.raises(ValueError, match=r"at least 0; got 2\.0, a float\. Write 2\.$"):
         as_count(2.0, "n")
 
 

@@ -258,7 +258,6 @@ def two_flat(x: Tensor) -> Tensor:
         ),
         ({"num_simulations": None}, "`num_simulations` must be a whole number of .*; got None"),
         ({"seed": None}, "`seed` must be a whole number of at least 0; got None"),
-        ({"x_o": None}, "`x_o` must be a tensor of numbers; got None"),
         ({"x_o": "a"}, "`x_o` must be a tensor of numbers; got 'a'"),
         ({"distance": "l2"}, "`distance` must be a function"),
         (

@@ -134,7 +134,6 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
         "`num_simulations`: .* calls, of which .* failed .not finite.* or correct the simulator",
     ),
     # the observation
-    "no x_o": ({"x_o": None}, "`x_o` must be a tensor of numbers; got None. Pass the observed"),
     "a file": ({"x_o": "x_o.csv"}, "`x_o` must .*got 'x_o.csv'. Read a file first, as numpy.load"),
     "the prior for x_o": ({"x_o": PRIOR}, f"`x_o` must be a tensor of numbers; .*{ORDER}"),
     "another width": ({"x_o": X[:3]}, "`x_o` must .*got 3 values and .*of 4. Pass x_o in the form"),
@@ -353,7 +352,6 @@ def test_a_mistyped_command_ends_with_one_line_and_status_2(
         ("fitt", "No such command 'fitt'. Did you mean 'fit'?"),
         ("fit --num-rounds 3", "No such option: --num-rounds"),
         ("fit --seed 1.5", "Invalid value for '--seed'"),
-        ("fit --out run", "Missing option '--simulator'"),
     ],
 )
 def test_a_word_that_no_command_has_points_to_the_help(
