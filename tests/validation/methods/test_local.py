@@ -175,7 +175,7 @@ def test_draws_at_x_o_can_be_given_for_a_posterior_that_is_only_samples() -> Non
         ({"labels": "rows"}, X_O, "got 'rows'"),
         ({"start": "same"}, X_O, "got 'same'"),
         ({}, torch.zeros(3), r"2 finite values an observation; got shape \(3,\)"),
-        ({}, torch.tensor([0.0, float("nan")]), "1 not finite"),
+        ({}, torch.tensor([0.0, float("nan")]), "1 of its values are NaN or infinite"),
         ({"num_x_o": 45}, None, "at least 20 of the 60 pairs; got 45"),
     ],
 )
