@@ -97,7 +97,7 @@ def fit(
             prior. The first round uses them instead of simulating; they do not count as calls.
         parameter_names: d names. When omitted: those of the prior or the simulator, or theta_1, ...
         workers: processes that simulate at the same time; or a cluster: the address of a dask
-            scheduler (``"tcp://host:8786"``), its ``Client``, or a cluster such as ``SLURMCluster``.
+            scheduler (``"tcp://host:8786"``), its ``Client``, or one such as ``SLURMCluster``.
         timeout: seconds after which a simulation counts as failed.
         run_dir: folder in which the fit keeps every finished round, and the simulations of a slow
             one as they come. :func:`resume` goes on from there after an interruption.
