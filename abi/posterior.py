@@ -286,9 +286,7 @@ class ABIPosterior:
 
     def _is_own(self, x: Tensor | None) -> bool:
         """Whether x is the observation of the fit, as it is where none is given."""
-        if x is None:
-            return len(self.observation) > 0
-        given = as_tensor(x, "x", torch.float32).reshape(-1)
+        given = as_tensor(self.observation if x is None else x, "x", torch.float32).reshape(-1)
         return self.x_o is not None and torch.equal(given, self.x_o)
 
     def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:

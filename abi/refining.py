@@ -30,7 +30,7 @@ from .generators.base import GenerativeModel
 from .plan import CHECK_FRACTION, Plan, StopWhen, default_rounds
 from .quantiles.kernel import Kernel, LearnedKernel
 from .rounds.judging import why_at_x_o_alone
-from .rounds.problem import Problem, check_simulations, check_width, posed_again
+from .rounds.problem import Problem, check_shapes, check_simulations, posed_again
 from .rounds.reach import Reach
 from .rounds.record import RoundRecord, RoundState
 from .rounds.regions import inside_all
@@ -153,7 +153,7 @@ def refine(  # noqa: D417 - a method of every posterior
             does (:func:`abi.resume`).
         simulator: the simulator of the fit; needed if the posterior was loaded from a file.
         prior: the prior of the fit; the simulator's own when omitted.
-        workers: processes that simulate at the same time.
+        workers: processes that simulate at the same time, or a cluster, as for :func:`abi.fit`.
         timeout: seconds after which a simulation counts as failed.
         run_dir: a new folder in which to keep the further rounds, for :func:`abi.resume`.
         progress: show a progress bar.
@@ -168,14 +168,13 @@ def refine(  # noqa: D417 - a method of every posterior
     """
     check_workers(workers, timeout)
     check_simulations(simulations)
-    check_can_go_on(self)
-    state = _state(self, simulations)
+    kernel, reach = check_can_go_on(self)
+    state = _state(self, kernel, reach, simulations)
     names = self.parameter_names
     problem = posed_again(self.problem, simulator, prior, self.x_o, names, timeout)
-    problem = _at(self, problem, x_o)
-    if problem.encoder is None and isinstance(self.kernel, LearnedKernel):
-        own = self.kernel.network.encoder if self.kernel.encoder == OWN_ENCODER else None
-        problem = replace(problem, encoder=own)
+    problem = _at(self, reach, problem, x_o)
+    if problem.encoder is None and kernel.encoder == OWN_ENCODER:
+        problem = replace(problem, encoder=kernel.network.encoder)
     plan = further_plan(self, num_simulations, num_rounds, seed, check_fraction, stop_when)
     folder = None
     if run_dir is not None:
@@ -212,23 +211,24 @@ def further_plan(
     )
 
 
-def check_can_go_on(fit: Finished) -> None:
-    """Refuse a fit whose rounds do not cut the prior: its pairs would not serve again.
+def check_can_go_on(fit: Finished) -> tuple[LearnedKernel, Reach]:
+    """What rounds that follow begin from, of a fit that cuts the prior: else no pair serves again.
 
     Raises:
         ValueError: saying why.
     """
-    known = isinstance(fit.kernel, LearnedKernel) and fit.reach is not None
-    if not known:
+    kernel, reach = fit.kernel, fit.reach
+    if not isinstance(kernel, LearnedKernel) or reach is None:
         raise ValueError(f"`refine`: no rounds can follow: {why_at_x_o_alone(fit)}.")
     if fit.config.proposal != "truncated":
         raise ValueError(
             "`refine`: rounds follow only where proposals are the prior cut to a region; the fit "
             f"has proposal={fit.config.proposal!r}. Fit again with proposal='truncated'."
         )
+    return kernel, reach
 
 
-def _at(fit: Finished, problem: Problem, x_o: Any) -> Problem:
+def _at(fit: Finished, reach: Reach, problem: Problem, x_o: Any) -> Problem:
     """The problem at an observation, where the fit's rounds leave it open.
 
     Raises:
@@ -242,7 +242,7 @@ def _at(fit: Finished, problem: Problem, x_o: Any) -> Problem:
             )
         return problem
     there = problem.at(x_o)
-    if fit.reach is not None and fit.reach.regions and not torch.equal(there.x_o, problem.x_o):
+    if reach.regions and not torch.equal(there.x_o, problem.x_o):
         raise ValueError(
             "`x_o`: the fit's rounds have cut the prior to a region around another observation. "
             "Refine the amortised fit that abi.fit(prior, simulator, None) gives, or fit again."
@@ -250,15 +250,15 @@ def _at(fit: Finished, problem: Problem, x_o: Any) -> Problem:
     return there
 
 
-def _state(fit: Finished, simulations: Simulations | None) -> RoundState:
+def _state(
+    fit: Finished, kernel: LearnedKernel, reach: Reach, simulations: Simulations | None
+) -> RoundState:
     """Where the rounds left off, and the pairs that join.
 
     Raises:
         ValueError: if there are no pairs at all.
     """
-    state, kernel = fit.state, fit.kernel
-    if not isinstance(kernel, LearnedKernel) or fit.reach is None:  # told before
-        raise ValueError(f"`refine`: {why_at_x_o_alone(fit)}.")
+    state = fit.state
     if state is None:
         if simulations is None:
             raise ValueError(
@@ -269,16 +269,11 @@ def _state(fit: Finished, simulations: Simulations | None) -> RoundState:
         none = torch.empty(0, len(fit.parameter_names)), torch.empty(0, len(kernel.x_o))
         state = RoundState(
             kernel, torch.inf, fit.model, *none, fit.accepted, fit.rounds,
-            fit.reach.regions, final=True,
+            reach.regions, final=True,
         )  # fmt: skip
     if simulations is None:
         return state
-    check_width(simulations.x, kernel.x_o)
-    if simulations.theta.shape[1:] != state.theta.shape[1:]:
-        raise ValueError(
-            f"`simulations` must hold {state.theta.shape[1]} parameters a row; got theta of shape "
-            f"{tuple(simulations.theta.shape)}."
-        )
+    check_shapes(simulations, state.theta.shape[1], kernel.x_o)
     inside = inside_all(state.regions, simulations.theta)
     return replace(
         state,

@@ -120,6 +120,17 @@ def sample_shape(value: Any, name: str = "sample_shape") -> torch.Size:
     return torch.Size(counts)
 
 
+def refuse_class(value: Any, name: str) -> None:
+    """Refuse a class where an object of it is meant.
+
+    Raises:
+        TypeError: by the name of the argument, with what to write.
+    """
+    if isinstance(value, type):
+        kind = value.__name__
+        raise TypeError(f"`{name}` is the class {kind}: pass an object of it, {kind}(...).")
+
+
 def as_tensor(values: Any, name: str, dtype: torch.dtype | None = None) -> Tensor:
     """Numbers of any kind and shape as a tensor on the CPU.
 

@@ -15,6 +15,16 @@ def simulate(theta: Tensor) -> Tensor:
     return theta.repeat(1, 3) + 0.3 * torch.randn(len(theta), 3 * theta.shape[1])
 
 
+class Counting:
+    """:func:`simulate`, with its calls counted."""
+
+    calls = 0
+
+    def __call__(self, theta: Tensor) -> Tensor:
+        self.calls += len(theta)
+        return simulate(theta)
+
+
 def prior(num_samples: int) -> Tensor:
     """Two parameters, a sampler without a density."""
     return torch.rand(num_samples, 2) * 4 - 2

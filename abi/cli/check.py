@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import InPlace, Json, Strict, print_json
+from .ending import InPlace, Json, Strict, Timeout, Workers, print_json
 
 
 def check_command(
@@ -15,12 +15,8 @@ def check_command(
     num_simulations: Annotated[int, typer.Option(min=1, help="Simulator calls to spend.")] = 600,
     simulator: InPlace = None,
     prior: InPlace = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes that simulate at the same time.")
-    ] = 1,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
-    ] = None,
+    workers: Workers = 1,
+    timeout: Timeout = None,
     progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
     strict: Strict = False,
     as_json: Json = False,

@@ -31,6 +31,11 @@ InPlace = Annotated[
     str | None, typer.Option(help="module:object, in place of the one the run names.")
 ]
 """A simulator or a prior."""
+Workers = Annotated[int, typer.Option(min=1, help="Processes that simulate at the same time.")]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
+]
+"""With the one above, of the commands that simulate."""
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit status 1 if the verdict is that the fit fails.")
 ]

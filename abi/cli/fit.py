@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .ending import Json, Strict, can_draw, print_json, resumable
+from .ending import Json, Strict, Timeout, Workers, can_draw, print_json, resumable
 
 
 def fit_command(
@@ -54,12 +54,8 @@ def fit_command(
         int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
     ] = 10_000,
     paper: Annotated[bool, typer.Option("--paper", help="Use the algorithm as published.")] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes that simulate at the same time.")
-    ] = 1,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
-    ] = None,
+    workers: Workers = 1,
+    timeout: Timeout = None,
     device: Annotated[
         str | None, typer.Option(help="Where the networks train, such as cuda. [the CPU]")
     ] = None,

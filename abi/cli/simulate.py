@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, print_json, resumable
+from .ending import Json, Timeout, print_json, resumable
 
 
 def simulate_command(
@@ -28,9 +28,7 @@ def simulate_command(
     engine: Annotated[
         str | None, typer.Option(help="in-process, processes, distributed, or tcp://host:port.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
-    ] = None,
+    timeout: Timeout = None,
     one_at_a_time: Annotated[
         bool, typer.Option("--one-at-a-time", help="The function takes one theta (d,).")
     ] = False,

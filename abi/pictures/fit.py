@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from simulators import sample_prior
+from simulators.arguments import as_tensor
 from simulators.random import child_seed
 
 from ..files.arviz_data import Fit
@@ -84,7 +85,7 @@ def shown_marginals(
         _check_width(before, len(names), "prior")
         support = Support.of(prior, len(names)) if support is None else support
     if exact is not None:
-        exact = torch.as_tensor(exact).detach().to("cpu", torch.float32)
+        exact = as_tensor(exact, "exact", torch.float32)
         _check_width(exact, len(names), "exact")
     samples = draws_of(posterior, num_samples, child_seed(seed, 0))
     return marginals_of(names, samples, before, exact, support)

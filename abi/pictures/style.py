@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from simulators.lazy import check_installed
 from validation.page.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def picture(width: float, height: float, what: str) -> Iterator[Figure]:
     Raises:
         ValueError: if matplotlib is not installed, naming ``what`` needs it.
     """
-    if find_spec("matplotlib") is None:
-        raise ValueError(f"`{what}` needs matplotlib: install abi-toolkit[plots].")
+    check_installed(what, "matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

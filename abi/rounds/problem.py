@@ -185,6 +185,16 @@ def check_width(x: Tensor, x_o: Tensor) -> None:
         check_length(len(x_o), x.shape[1])
 
 
+def check_shapes(simulations: Simulations, theta_dim: int, x_o: Tensor) -> None:
+    """Refuse pairs made before whose theta or x are not as long as those of the fit."""
+    check_width(simulations.x, x_o)
+    if simulations.theta.shape[1:] != (theta_dim,):
+        raise ValueError(
+            f"`simulations` must hold {theta_dim} parameters a row, as the prior draws them; got "
+            f"theta of shape {tuple(simulations.theta.shape)}."
+        )
+
+
 def check_varies(x: Tensor) -> None:
     """Refuse simulations that are all the same: they say nothing about theta."""
     if len(x) > 1 and bool((x == x[0]).all()):

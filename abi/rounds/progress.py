@@ -76,7 +76,6 @@ class FitProgress:
         """A round is over: print its line."""
         self._calls += record.simulator_calls
         self._round = record.round + 1
-        self._last = f"{_pairs(record)}  "
         if self._bar is not None:
             lost = f"  failed {record.failures:,}" if record.failures else ""
             if record.dropped_fraction and record.selected:

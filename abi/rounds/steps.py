@@ -25,7 +25,7 @@ from .answer import Pairs, fit_answer, fit_proposal
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
-from .problem import Problem, check_varies, check_width
+from .problem import Problem, check_shapes, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions import high_density_region, inside_all, sample_inside, worthwhile
@@ -197,13 +197,8 @@ class Round:
 
     def _given(self, simulations: Simulations) -> Sampled:
         """The first round's pairs, made before."""
-        check_width(simulations.x, self.problem.x_o)
+        check_shapes(simulations, self.problem.theta_dim, self.problem.x_o)
         check_varies(simulations.x)
-        if simulations.theta.shape[1:] != (self.problem.theta_dim,):
-            raise ValueError(
-                f"`simulations` must hold {self.problem.theta_dim} parameters a row, as the prior "
-                f"draws them; got theta of shape {tuple(simulations.theta.shape)}."
-            )
         theta, x, failures = simulations.theta, simulations.x, simulations.failures
         return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
 

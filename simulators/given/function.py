@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..arguments import refuse_class
 from ..base import SeededSimulator
 from ..random import child_seed, isolated_rng, stream_seed, torch_generator
 from .reads import Generator, generators_of, language, seeded
@@ -144,9 +145,7 @@ def refuse_other(simulator: Any, name: str = "simulator", order: str = "") -> No
     Raises:
         TypeError: naming what it is.
     """
-    if isinstance(simulator, type):
-        kind = simulator.__name__
-        raise TypeError(f"`{name}` is the class {kind}: pass an object of it, {kind}(...).")
+    refuse_class(simulator, name)
     if not callable(simulator):
         prior = hasattr(simulator, "sample") and order
         raise TypeError(

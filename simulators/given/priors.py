@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from ..arguments import as_tensor
+from ..arguments import as_tensor, refuse_class
 from ..base import Prior, as_draws, check_names
 from ..random import isolated_rng
 from .distributions import Part, as_part
@@ -101,10 +101,7 @@ def as_sampler(prior: Any) -> Prior:
         TypeError: if it is none of these.
         ValueError: if there is nothing in it, or a name twice.
     """
-    if isinstance(prior, type):
-        raise TypeError(
-            f"`prior` is the class {prior.__name__}: pass an object of it, {prior.__name__}(...)."
-        )
+    refuse_class(prior, "prior")
     if hasattr(prior, "prior") and callable(prior) and not hasattr(prior, "sample"):
         raise TypeError(
             "`prior` is a simulator that brings its prior: pass task.prior, as in "

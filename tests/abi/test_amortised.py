@@ -149,20 +149,14 @@ def test_a_refinement_in_a_folder_is_resumed(
 
 
 def test_the_simulator_is_called_once_more_to_see_what_x_is() -> None:
-    calls = 0
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     task = from_function(counting, problems.BOX, batched=True)
     fit = abi.fit(
         task.prior, task, None, num_simulations=200, config=CONFIG, check_fraction=0.0,
         progress=False,
     )  # fmt: skip
     assert fit.num_simulations == 200
-    assert calls == 201
+    assert counting.calls == 201
 
 
 def test_it_may_begin_with_stored_simulations() -> None:

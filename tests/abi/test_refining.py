@@ -95,19 +95,13 @@ def test_the_fit_that_was_refined_is_unchanged() -> None:
 
 
 def test_calls_are_counted_over_all_that_was_ever_made() -> None:
-    calls = 0
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     task = from_function(counting, problems.BOX, batched=True)
     fit = quick_fit(simulator=task, num_simulations=300, num_rounds=1).check(100)
     once = fit.refine(num_simulations=200, num_rounds=1, progress=False)
-    assert calls == once.num_simulations == 600
+    assert counting.calls == once.num_simulations == 600
     twice = once.refine(num_simulations=150, num_rounds=1, check_fraction=0.0, progress=False)
-    assert calls == twice.num_simulations == 750
+    assert counting.calls == twice.num_simulations == 750
     assert [record.round for record in twice.rounds] == [1, 2, 3]
     assert twice.verdict.outcome == "cannot tell"
 

@@ -134,21 +134,15 @@ def test_the_rounds_share_the_whole_budget_in_growing_parts(growth: float) -> No
 @pytest.mark.parametrize("num_simulations", [401, 1_234])
 @pytest.mark.parametrize("num_rounds", [1, 3])
 def test_the_budget_counts_every_call(num_simulations: int, num_rounds: int) -> None:
-    calls = 0
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     posterior = quick_fit(
         simulator=from_function(counting, problems.BOX, batched=True),
         num_simulations=num_simulations,
         num_rounds=num_rounds,
     )
-    assert calls == posterior.num_simulations <= num_simulations
+    assert counting.calls == posterior.num_simulations <= num_simulations
     in_rounds = sum(record.simulator_calls for record in posterior.rounds)
-    assert in_rounds + posterior.verdict.num_calls == calls
+    assert in_rounds + posterior.verdict.num_calls == counting.calls
 
 
 def test_the_same_seed_gives_the_same_draws_whatever_the_workers() -> None:

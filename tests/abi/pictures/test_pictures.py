@@ -98,7 +98,7 @@ def test_what_does_not_belong_to_the_parameters_is_refused(words: Any, message: 
 
 
 def test_without_matplotlib_a_line_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abi.pictures.style.find_spec", lambda name: None)
+    monkeypatch.setattr("simulators.lazy.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"`plot` needs matplotlib: install abi-toolkit\[plots\]"):
         fit_of(2).plot()
 
