@@ -9,7 +9,9 @@ from .files.versions import __version__
 if TYPE_CHECKING:
     from . import baselines, metrics
     from .config import ABIConfig
+    from .many import fit_many, resume_many
     from .posterior import ABIPosterior
+    from .posteriors import Posteriors
     from .quantiles.distance import QuantileTable, msw_distance
     from .rounds.record import RoundRecord
     from .sampler import fit, resume
@@ -21,31 +23,37 @@ else:  # torch is imported as a name is first used: a command's help does withou
         {
             "ABIConfig": "config",
             "ABIPosterior": "posterior",
+            "Posteriors": "posteriors",
             "QuantileTable": "quantiles.distance",
             "RoundRecord": "rounds.record",
             "Verdict": "verdict.record",
             "baselines": "baselines",
             "fit": "sampler",
+            "fit_many": "many",
             "load": "saved",
             "metrics": "metrics",
             "msw_distance": "quantiles.distance",
             "resume": "sampler",
+            "resume_many": "many",
         },
     )
 
 __all__ = [
     "ABIConfig",
     "ABIPosterior",
+    "Posteriors",
     "QuantileTable",
     "RoundRecord",
     "Verdict",
     "__version__",
     "baselines",
     "fit",
+    "fit_many",
     "load",
     "metrics",
     "msw_distance",
     "resume",
+    "resume_many",
 ]
 
 

@@ -22,7 +22,7 @@ from .rounds.plausibility import implausible, plausibility
 from .rounds.problem import Problem
 from .rounds.progress import FitProgress
 from .rounds.record import RoundState
-from .rounds.regions import high_density_region, worthwhile
+from .rounds.regions.finding import high_density_region, worthwhile
 from .rounds.steps import Round, Work
 from .training.torch_settings import usual_torch
 

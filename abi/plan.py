@@ -29,6 +29,7 @@ class Plan:
     ``check_fraction`` of the calls are kept for pairs that judge the answer; no training sees
     them. ``stop_when`` an answer is good enough, the rounds end. Where a finished fit goes on,
     ``rounds_before`` and ``calls_before`` are what it has done, its checks included.
+    ``num_observations`` share the calls.
     """
 
     num_simulations: int
@@ -39,6 +40,7 @@ class Plan:
     stop_when: StopWhen = None
     rounds_before: int = 0
     calls_before: int = 0
+    num_observations: int = 1
 
     def __post_init__(self) -> None:
         settle(
@@ -50,6 +52,7 @@ class Plan:
             stop_when=_stop_when,
             rounds_before=count(0),
             calls_before=count(0),
+            num_observations=count(),
         )
         least, retries = self._least, self._retries
         if self.num_simulations < least:
@@ -89,7 +92,8 @@ class Plan:
         most.
         """
         all_calls = self.calls_before + self.num_simulations
-        wanted = min(int(self.check_fraction * all_calls), MOST_CHECKS)
+        most = MOST_CHECKS * self.num_observations
+        wanted = min(int(self.check_fraction * all_calls), most)
         if self.calls_before:
             wanted = min(wanted, self.num_simulations // _MOST_OF_FURTHER)
         return min(wanted, self.num_simulations - self._least)
@@ -138,11 +142,20 @@ def check_amortised(config: ABIConfig, num_rounds: int) -> None:
             f"`num_rounds` must be 1 without an x_o to narrow the proposal to; got {num_rounds}. "
             "Leave it out, and refine the posterior at an x_o later."
         )
+    check_all_kept(config, "x_o is None")
+
+
+def check_all_kept(config: ABIConfig, where: str) -> None:
+    """Refuse constants that look for pairs near one x, where there is not one alone.
+
+    Raises:
+        ValueError: if they do.
+    """
     near = config.accept_fraction is not None or config.tolerances is not None
     if config.adjustment != "conditional" or config.proposal != "truncated" or near:
         raise ValueError(
             "`config` must have adjustment='conditional', proposal='truncated', and neither "
-            "accept_fraction nor tolerances, where x_o is None: these keep pairs near one x."
+            f"accept_fraction nor tolerances, where {where}: these keep pairs near one x."
         )
 
 

@@ -33,7 +33,7 @@ from .rounds.judging import why_at_x_o_alone
 from .rounds.problem import Problem, check_shapes, check_simulations, posed_again
 from .rounds.reach import Reach
 from .rounds.record import RoundRecord, RoundState
-from .rounds.regions import inside_all
+from .rounds.regions.region import inside_all
 from .rounds.steps import Work
 
 REFINE_KEY = 3

@@ -200,6 +200,11 @@ def resume(
     """
     check_simulations(simulations)
     folder = RunFolder.open(run_dir)
+    if folder.several is not None:
+        raise ValueError(
+            f"`run_dir` {folder.path} holds a fit of several observations; go on with it by "
+            f"abi.resume_many({str(folder.path)!r})."
+        )
     if num_simulations is not None:
         asked = num_simulations, num_rounds, seed, check_fraction, stop_when
         go_on(folder, asked, encoder)

@@ -19,14 +19,14 @@ from ..plan import Plan
 from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Problem
 from ..rounds.record import RoundState
-from ..rounds.regions import Region
+from ..rounds.regions.region import AnyRegion
 from .parts import FORMAT_VERSION, read_parts, write_bytes, write_parts
 from .storage import load_state, save_state
 from .versions import versions
 
 _REQUEST = "request.safetensors"
-POSTERIOR = "posterior.safetensors"
-"""The answer of a finished run."""
+POSTERIOR, POSTERIORS = "posterior.safetensors", "posteriors"
+"""The answer of a finished run; the folder of its answers, where it is of several observations."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ class RunFolder:
             "given": asdict(given),
             "versions": versions(),
         }
-        write_parts(folder.path / _REQUEST, "abi-request", {"x_o": problem.x_o}, header)
+        tensors = {"x_o": problem.x_o}
+        tensors |= {} if problem.several is None else {"several": problem.several}
+        write_parts(folder.path / _REQUEST, "abi-request", tensors, header)
         return folder
 
     def go_on(self, plan: Plan) -> None:
@@ -144,6 +146,7 @@ class RunFolder:
             header.get("stop_when"),
             header.get("rounds_before", 0),  # new in version 9, as is the next
             header.get("calls_before", 0),
+            header.get("num_observations", 1),
         )
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
 
@@ -174,6 +177,11 @@ class RunFolder:
         found: bool = read_parts(self.path / _REQUEST, "abi-request")[1].get("amortised", False)
         return found  # new in version 9
 
+    @property
+    def several(self) -> Tensor | None:
+        """The observations (K, p), where several are asked about together."""
+        return read_parts(self.path / _REQUEST, "abi-request")[0].get("several")
+
     def versions(self) -> dict[str, str] | None:
         """The versions that began the run, where its file records them."""
         found: dict[str, str] | None = read_parts(self.path / _REQUEST, "abi-request")[1].get(
@@ -197,11 +205,12 @@ class RunFolder:
     @property
     def holds_answer(self) -> bool:
         """Whether the run came to its end and its answer is there."""
-        return (self.path / POSTERIOR).is_file()
+        return (self.path / POSTERIOR).is_file() or (self.path / POSTERIORS).is_dir()
 
     def finish(self, posterior: Kept) -> None:
         """Keep the answer; the simulations of its check are part of it now."""
-        posterior.save(self.path / POSTERIOR)
+        name = POSTERIOR if self.several is None else POSTERIORS
+        posterior.save(self.path / name)
         shutil.rmtree(self.simulations, ignore_errors=True)
 
     def last_state(
@@ -222,7 +231,7 @@ class RunFolder:
         if finished == plan.rounds_before:  # rounds are to follow, whether its file says so yet
             final = not states[-1].reopened
         proposing = states[:-1] if final else states  # files of before name one of the last, too
-        regions: tuple[Region, ...] = ()
+        regions: tuple[AnyRegion, ...] = ()
         for state in proposing:
             regions = state.regions if state.reopened else (*regions, *state.regions)
         return replace(states[-1], regions=regions, final=final)

@@ -23,7 +23,7 @@ from ..quantiles.network import QuantileNetwork
 from ..rounds.checks import CheckPairs, region_model
 from ..rounds.reach import Reach
 from ..rounds.record import RoundRecord, RoundState
-from ..rounds.regions import Region, narrowed
+from ..rounds.regions.region import AnyRegion, Region, SharedRegion, narrowed
 from ..verdict.judge import untold
 from ..verdict.record import Verdict
 from .parts import read_parts, write_parts
@@ -76,8 +76,8 @@ def write_posterior(
         tensors |= {"pairs.theta": pairs.theta, "pairs.x": pairs.x}
         header["pairs"] = {"num_calls": pairs.num_calls, "failures": pairs.failures}
         for own in pairs.regions[-1:]:  # none where the fit is amortised
-            tensors |= {"pairs.lower": own.lower, "pairs.upper": own.upper}
-            header["pairs"]["log_threshold"] = own.log_threshold
+            edge, header["pairs"]["log_threshold"] = _edge(own)
+            tensors |= _prefix("pairs", edge)
     write_parts(path, "abi-posterior", tensors, header)
 
 
@@ -153,8 +153,8 @@ def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
         for part, _ in parts:
             tensors |= part
     elif region is not None and region.model is state.model:  # a round may make no region
-        header["log_threshold"] = region.log_threshold
-        tensors |= {"region.lower": region.lower, "region.upper": region.upper}
+        edge, header["log_threshold"] = _edge(region)
+        tensors |= _prefix("region", edge)
     if isinstance(state.kernel, LearnedKernel):
         tensors |= _kernel_tensors(state.kernel)
         header["kernel"] = _kernel_values(state.kernel)
@@ -198,33 +198,51 @@ def _kernel_values(kernel: LearnedKernel) -> dict[str, Any]:
     return {"encoder": kernel.encoder, "rivals": list(kernel.rivals), **asdict(kernel.layout)}
 
 
-def _region_parts(region: Region, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _region_parts(region: AnyRegion, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """A region of an earlier round: its model's density inside its box."""
     state = region.model.state()
-    tensors = _prefix(name, state.tensors)
-    tensors |= {f"{name}.box_lower": region.lower, f"{name}.box_upper": region.upper}
-    values = {"kind": state.kind, "values": state.values, "log_threshold": region.log_threshold}
-    return tensors, values
+    edge, log_threshold = _edge(region)
+    tensors = _prefix(name, state.tensors | {f"box_{key}": part for key, part in edge.items()})
+    return tensors, {"kind": state.kind, "values": state.values, "log_threshold": log_threshold}
 
 
-def _restored_regions(tensors: dict[str, Tensor], each: list[dict[str, Any]]) -> tuple[Region, ...]:
+def _edge(region: AnyRegion) -> tuple[dict[str, Tensor], float | None]:
+    """What a region has beside its model: its box, and a threshold, or one for each of several."""
+    box = {"lower": region.lower, "upper": region.upper}
+    if isinstance(region, Region):
+        return box, region.log_threshold
+    return box | {"contexts": region.contexts, "log_thresholds": region.log_thresholds}, None
+
+
+def _with_edge(
+    model: GenerativeModel, edge: dict[str, Tensor], log_threshold: float | None
+) -> AnyRegion:
+    """The inverse of :func:`_edge`."""
+    if log_threshold is not None:
+        return Region(model, log_threshold, **edge)
+    if not isinstance(model, FlowModel):
+        raise ValueError("`path`: a region of several observations needs a flow; it is damaged.")
+    return SharedRegion(model, **edge)
+
+
+def _restored_regions(
+    tensors: dict[str, Tensor], each: list[dict[str, Any]]
+) -> tuple[AnyRegion, ...]:
     return tuple(_restored_region(tensors, f"regions.{k}", part) for k, part in enumerate(each))
 
 
-def _restored_region(tensors: dict[str, Tensor], name: str, values: dict[str, Any]) -> Region:
+def _restored_region(tensors: dict[str, Tensor], name: str, values: dict[str, Any]) -> AnyRegion:
     parts = _unprefix(name, tensors)
-    box = parts.pop("box_lower"), parts.pop("box_upper")
-    return Region(_restored(parts, values, None), values["log_threshold"], *box)
+    edge = _unprefix("box", {key.replace("box_", "box.", 1): part for key, part in parts.items()})
+    return _with_edge(_restored(parts, values, None), edge, values["log_threshold"])
 
 
 def _restore_region(
     tensors: dict[str, Tensor], header: dict[str, Any], model: GenerativeModel
-) -> tuple[Region, ...]:
+) -> tuple[AnyRegion, ...]:
     """The region of this round, if it made one."""
-    if header["log_threshold"] is None:
-        return ()
-    box = tensors["region.lower"], tensors["region.upper"]
-    return (Region(model, header["log_threshold"], *box),)
+    edge = _unprefix("region", tensors)
+    return (_with_edge(model, edge, header["log_threshold"]),) if edge else ()
 
 
 def _restore_kernel(

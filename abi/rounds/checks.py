@@ -35,15 +35,9 @@ from ..generators.conditional import ConditionalFlows
 from ..generators.flow import FlowModel
 from ..quantiles.kernel import LearnedKernel
 from .calls import SimulatorCalls
-from .regions import (
-    STRETCHES,
-    Region,
-    can_resample,
-    high_density_region,
-    inside_all,
-    sample_inside,
-    weighted_draws,
-)
+from .regions.drawing import STRETCHES, can_resample, sample_inside, weighted_draws
+from .regions.finding import high_density_region
+from .regions.region import AnyRegion, inside_all
 
 _LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 250
 _FLOWS = 2  # of a region
@@ -74,7 +68,7 @@ class CheckPairs:
 
     theta: Tensor
     x: Tensor
-    regions: tuple[Region, ...]
+    regions: tuple[AnyRegion, ...]
     num_calls: int
     failures: int
 
@@ -94,8 +88,8 @@ class CheckPairs:
 
 
 def check_regions(
-    model: GenerativeModel, prior: Prior, before: tuple[Region, ...], seed: int
-) -> tuple[Region, ...]:
+    model: GenerativeModel, prior: Prior, before: tuple[AnyRegion, ...], seed: int
+) -> tuple[AnyRegion, ...]:
     """The rounds' regions, and the middle of an answer.
 
     A flow leaks beyond the regions that its training pairs come from, and so does its middle. There
@@ -111,7 +105,11 @@ def region_model(model: GenerativeModel) -> GenerativeModel:
 
 
 def draw_checks(
-    prior: Prior, regions: tuple[Region, ...], num_calls: int, simulate: SimulatorCalls, seed: int
+    prior: Prior,
+    regions: tuple[AnyRegion, ...],
+    num_calls: int,
+    simulate: SimulatorCalls,
+    seed: int,
 ) -> CheckPairs:
     """Draw theta from the prior cut to the regions and simulate; failures are counted."""
     theta = _accepted(prior, regions, num_calls, child_seed(seed, 0)) if regions else None
@@ -130,7 +128,7 @@ Proposal = Callable[[int, int], tuple[Tensor, Tensor]]
 
 
 def _accepted(
-    prior: Prior, regions: tuple[Region, ...], num_samples: int, seed: int
+    prior: Prior, regions: tuple[AnyRegion, ...], num_samples: int, seed: int
 ) -> Tensor | None:
     """Draws of the prior inside the regions, by rejection; None where that is hopeless.
 
@@ -155,16 +153,16 @@ def _accepted(
     return None
 
 
-def _proposals(prior: Prior, regions: tuple[Region, ...]) -> list[Proposal]:
+def _proposals(prior: Prior, regions: tuple[AnyRegion, ...]) -> list[Proposal]:
     def of_prior(count: int, seed: int) -> tuple[Tensor, Tensor]:
         theta = sample_prior(prior, count, seed)
         return theta, torch.where(inside_all(regions, theta), 0.0, -torch.inf).double()
 
-    if not can_resample(q := regions[-1].model, prior):
+    if not can_resample(regions[-1].model, prior):
         return [of_prior]
 
     def of_q(stretch: float, count: int, seed: int) -> tuple[Tensor, Tensor]:
-        theta, log_weights = weighted_draws(prior, q, regions[-1], count, stretch, seed)
+        theta, log_weights = weighted_draws(prior, regions[-1], count, stretch, seed)
         inside = inside_all(regions[:-1], theta)
         return theta, log_weights.where(inside, -torch.inf)
 
@@ -250,7 +248,7 @@ def draws_for(theta_dim: int, most: int = _MOST_DRAWS) -> int:
 
 
 def draws_inside(
-    q: ConditionalFlows, regions: tuple[Region, ...], x: Tensor, num_draws: int, seed: int
+    q: ConditionalFlows, regions: tuple[AnyRegion, ...], x: Tensor, num_draws: int, seed: int
 ) -> tuple[Tensor, Tensor]:
     """Draws of q at x (n, p) inside the regions, (K, n, d), and at which x there are K, (n,)."""
     theta_dim = q.model.trend.dim

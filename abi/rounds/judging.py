@@ -27,7 +27,7 @@ from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws
 from .problem import Problem
 from .reach import Reach
 from .record import Moments, RoundRecord, RoundState
-from .regions import Region, inside_all
+from .regions.region import AnyRegion, inside_all
 from .rejection import Sampled
 
 _ROUND_PAIRS, _ROUND_DRAWS = 200, 30  # of the judgement of a round's answer
@@ -172,7 +172,7 @@ class InsideDraws:
     """An answer's draws inside some regions, at any x, as tests of :mod:`validation` take them."""
 
     q: ConditionalFlows
-    regions: tuple[Region, ...]
+    regions: tuple[AnyRegion, ...]
 
     def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
         """Draw (num_samples, n, d) at x (n, p).
@@ -210,7 +210,7 @@ def judge_further(
     simulate = SimulatorCalls(problem, engine, slow_dir, key, most_failures=1.0)
     prior, model = problem.prior, answer.q.model
     if answer.everywhere:
-        regions: tuple[Region, ...] = ()
+        regions: tuple[AnyRegion, ...] = ()
     elif known is None:
         regions = check_regions(model, prior, answer.reach.regions, child_seed(seed, 1))
     else:

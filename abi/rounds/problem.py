@@ -35,6 +35,7 @@ class Problem:
     ``item_dim`` or ``num_series``. ``encoder`` is the user's own, if there is one. ``returned`` is
     what one simulation is, where that is known. Where all x are asked about, the problem is
     ``amortised``, and a simulation stands in for ``x_o``: networks are read at it as they are made.
+    So does the first of ``several`` observations (K, p) that are asked about together.
     """
 
     prior: Prior
@@ -46,6 +47,7 @@ class Problem:
     encoder: nn.Module | None
     returned: Returned | None = None
     amortised: bool = False
+    several: Tensor | None = None
 
     __repr__ = summary
 
@@ -56,7 +58,7 @@ class Problem:
 
     @property
     def asked(self) -> Tensor | None:
-        """The observation that is asked about; None where all x are."""
+        """The one observation that is asked about; None where all x are, or several."""
         return None if self.amortised else self.x_o
 
     def at(self, x_o: Any) -> Problem:
@@ -67,7 +69,7 @@ class Problem:
         """
         observation = Observed.of(x_o).matched(self.returned)
         check_width(self.x_o[None], observation)
-        return replace(self, x_o=observation, amortised=False)
+        return replace(self, x_o=observation, amortised=False, several=None)
 
 
 def pose(

@@ -31,7 +31,7 @@ from ..plan import answers_elsewhere
 from ..quantiles.kernel import FixedKernel
 from .plausibility import neighbour_distances
 from .record import RoundState
-from .regions import Region, inside_all, narrowed
+from .regions.region import AnyRegion, inside_all, narrowed
 
 SHARE_INSIDE = 0.95
 MOST_ROWS = 1_000  # simulations kept with an answer to compare with
@@ -48,7 +48,7 @@ class Reach:
         simulated: some of the x that its flows were trained on, (m, p).
     """
 
-    regions: tuple[Region, ...]
+    regions: tuple[AnyRegion, ...]
     simulated: Tensor
 
     __repr__ = summary

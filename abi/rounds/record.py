@@ -13,7 +13,7 @@ from ..generators.base import GenerativeModel
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
 from ..verdict.record import Check, Distance
-from .regions import Region
+from .regions.region import AnyRegion
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,6 @@ class RoundState:
     x: Tensor
     accepted: Tensor
     records: tuple[RoundRecord, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[AnyRegion, ...] = ()
     final: bool = False
     reopened: bool = False

@@ -17,6 +17,8 @@ from simulators.running.engines import Engine
 
 from ..config import ABIConfig
 from ..encoders.choice import LEARNED
+from ..generators.base import GenerativeModel
+from ..generators.conditional import ConditionalFlows
 from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
@@ -28,7 +30,9 @@ from .plausibility import plausibility
 from .problem import Problem, check_shapes, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
-from .regions import high_density_region, inside_all, sample_inside, worthwhile
+from .regions.drawing import sample_inside
+from .regions.finding import high_density_region, shared_region, worthwhile
+from .regions.region import AnyRegion, inside_all
 from .rejection import (
     Sampled,
     accept_all,
@@ -96,9 +100,10 @@ class Round:
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            found = high_density_region(model, self.problem.prior, regions, child_seed(seed, 4))
+            found = self._region(model, regions, child_seed(seed, 4))
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
+        at_none = self.problem.asked is None
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -114,8 +119,10 @@ class Round:
             seconds=time.perf_counter() - started,
             x_o_p_value=self._plausibility(x, encoder, child_seed(seed, 5)),
             before=judged,
-            moved=moved_between(before.model, model, child_seed(seed, 7)) if before else None,
-            answer=None if self.problem.amortised else moments(model, child_seed(seed, 8)),
+            moved=None
+            if before is None or at_none
+            else moved_between(before.model, model, child_seed(seed, 7)),
+            answer=None if at_none else moments(model, child_seed(seed, 8)),
         )
         self.shown.finish(record)
         records = (*(before.records if before else ()), record)
@@ -128,10 +135,20 @@ class Round:
 
     def _judge(self, before: RoundState | None, sampled: Sampled, seed: int) -> Check | None:
         """What this round's fresh pairs say of the answer before, which has not seen them."""
-        if before is None or not self._truncates:
+        if before is None or not self._truncates or self.problem.asked is None:
             return None
         self.shown.phase("judging the round before")
         return judge_before(before, sampled, self.problem, seed)
+
+    def _region(
+        self, model: GenerativeModel, before: tuple[AnyRegion, ...], seed: int
+    ) -> AnyRegion:
+        """Where the posterior lies by this round's model: at x_o, or at any of several."""
+        prior, several = self.problem.prior, self.problem.several
+        q = ConditionalFlows.of(model)
+        if several is None or q is None:
+            return high_density_region(model, prior, before, seed)
+        return shared_region(q, several, prior, before, seed)
 
     @property
     def _truncates(self) -> bool:

@@ -32,7 +32,7 @@ from abi.generators.flow_training import Conditioning, fit_flow
 from abi.quantiles.kernel import LearnedKernel
 from abi.rounds.problem import Problem, pose
 from abi.rounds.record import RoundState
-from abi.rounds.regions import sample_inside
+from abi.rounds.regions.drawing import sample_inside
 from simulators import MG1, Cosine, MultimodalGaussian, sample_prior
 from simulators.random import child_seed
 

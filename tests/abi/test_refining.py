@@ -12,7 +12,7 @@ from fits import BY_GENERATOR, SMALL, quick_fit
 from torch import Tensor
 
 import abi
-from abi.rounds.regions import inside_all
+from abi.rounds.regions.region import inside_all
 from simulators import GaussianLinear, from_function, sample_prior, simulate
 
 MEAN, SD = torch.tensor([0.5, -0.5]), 0.3 / 3**0.5

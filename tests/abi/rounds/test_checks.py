@@ -13,7 +13,7 @@ from torch import Tensor
 
 import abi
 from abi.plan import Plan
-from abi.rounds.regions import inside_all
+from abi.rounds.regions.region import inside_all
 from simulators import from_function
 
 NUM_CALLS = 1_200  # of a quick fit, 84 of which check it

@@ -101,7 +101,7 @@ def test_rounds_end_early_where_an_answer_is_good_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("abi.verdict.record.ALPHA", 0.0)  # no answer is rejected
-    monkeypatch.setattr("abi.rounds.regions._WORTH", 1.0)  # every region is worthwhile
+    monkeypatch.setattr("abi.rounds.regions.finding._WORTH", 1.0)  # every region is worthwhile
     posterior = quick_fit(num_rounds=4, stop_when=10.0, run_dir=tmp_path)
     assert len(posterior.rounds) == 2  # the first answer is judged by the second round
     saved = sum(record.simulator_calls for record in posterior.rounds) + 84

@@ -14,8 +14,10 @@ from abi.generators.flow import FlowModel, FlowSettings
 from abi.generators.flow_training import fit_flow
 from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
-from abi.rounds import regions as module
-from abi.rounds.regions import Region, high_density_region, inside_all, sample_inside
+from abi.rounds.regions import drawing, finding
+from abi.rounds.regions.drawing import sample_inside
+from abi.rounds.regions.finding import high_density_region
+from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
 
@@ -53,7 +55,7 @@ def test_a_region_holds_its_model_s_draws_and_little_else(flow: FlowModel) -> No
     assert float(region.contains(draws).float().mean()) > 0.99
     # Without theta held out, by the model's own word.
     own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
-    assert abs(float(own.contains(draws).float().mean()) - (1.0 - module.OUTSIDE)) < 1e-3
+    assert abs(float(own.contains(draws).float().mean()) - (1.0 - finding.OUTSIDE)) < 1e-3
     far = torch.tensor([[0.5, 3.0], [-3.0, 0.5], [3.9, 3.9]])
     assert not region.contains(far).any()
 
@@ -83,8 +85,8 @@ def test_draws_inside_are_those_of_the_prior(
     """Weighted resampling of the stretched flow against plain rejection from the prior."""
     region = high_density_region(flow, prior, (), seed=1)
     plain = sample_inside(prior, (region,), 3_000, seed=3)
-    monkeypatch.setattr(module, "_PER_DRAW", 0)
-    monkeypatch.setattr(module, "_CHUNK", 10)  # rejection gives up at once
+    monkeypatch.setattr(drawing, "PER_DRAW", 0)
+    monkeypatch.setattr(drawing, "_CHUNK", 10)  # rejection gives up at once
     weighted = sample_inside(prior, (region,), 3_000, seed=4)
     assert len(plain) == len(weighted) == 3_000
     assert region.contains(plain).all()
