@@ -14,19 +14,18 @@ from simulators.random import isolated_rng
 from ..config import ABIConfig
 from ..encoders.choice import OWN_ENCODER, build_encoder
 from ..encoders.layout import Layout
-from ..generators.base import GenerativeModel, GeneratorState
-from ..generators.flow import FlowModel, restore_flow
-from ..generators.mixture import restore_mixture
-from ..generators.pushforward import restore_push_forward
+from ..generators.base import GenerativeModel
+from ..generators.flow import FlowModel
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel
 from ..quantiles.network import QuantileNetwork
 from ..rounds.checks import CheckPairs, region_model
 from ..rounds.reach import Reach
 from ..rounds.record import RoundRecord, RoundState
-from ..rounds.regions.region import AnyRegion, Region, SharedRegion, narrowed
+from ..rounds.regions.region import Region, narrowed
 from ..verdict.judge import untold
 from ..verdict.record import Verdict
-from .parts import read_parts, write_parts
+from .fitted import edge_of, region_of_round, region_parts, restored, restored_regions
+from .parts import prefixed, read_parts, unprefixed, write_parts
 from .versions import versions
 
 
@@ -48,7 +47,7 @@ def write_posterior(
     """Write the fields of an :class:`~abi.ABIPosterior` to ``path``."""
     state = model.state()
     at = kernel.x_o if x_o is None and isinstance(kernel, LearnedKernel) else x_o
-    tensors = _prefix("model", state.tensors) | {"accepted": accepted}
+    tensors = prefixed("model", state.tensors) | {"accepted": accepted}
     tensors |= {} if at is None else {"x_o": at}
     header: dict[str, Any] = {
         "model": {"kind": state.kind, "values": state.values},
@@ -69,15 +68,15 @@ def write_posterior(
     if reach is not None:
         tensors["simulated"] = reach.simulated
         for number, region in enumerate(reach.regions):
-            part, values = _region_parts(region, f"regions.{number}")
+            part, values = region_parts(region, f"regions.{number}")
             tensors |= part
             header["regions"].append(values)
     if pairs is not None:
         tensors |= {"pairs.theta": pairs.theta, "pairs.x": pairs.x}
         header["pairs"] = {"num_calls": pairs.num_calls, "failures": pairs.failures}
         for own in pairs.regions[-1:]:  # none where the fit is amortised
-            edge, header["pairs"]["log_threshold"] = _edge(own)
-            tensors |= _prefix("pairs", edge)
+            edge, header["pairs"]["log_threshold"] = edge_of(own)
+            tensors |= prefixed("pairs", edge)
     write_parts(path, "abi-posterior", tensors, header)
 
 
@@ -110,7 +109,7 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
         return fields
     fields["kernel"] = _restore_kernel(tensors, header, x_o, config, own)
     if "simulated" in tensors:
-        regions = _restored_regions(tensors, header["regions"])
+        regions = restored_regions(tensors, header["regions"])
         fields["reach"] = Reach(regions, tensors["simulated"])
         if (about := header["pairs"]) is not None:
             if "log_threshold" in about:
@@ -130,7 +129,7 @@ _EARLIER = "the file is of an earlier version, which kept no check pairs; fit ag
 def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
     """Write where the algorithm stands after a round, ``whole`` with the regions before it."""
     model = state.model.state()
-    tensors = _prefix("model", model.tensors)
+    tensors = prefixed("model", model.tensors)
     tensors |= {"theta": state.theta, "x": state.x, "accepted": state.accepted}
     header: dict[str, Any] = {
         "model": {"kind": model.kind, "values": model.values},
@@ -143,18 +142,18 @@ def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
     }
     if isinstance(state.model, FlowModel):  # a region of the answer may be asked for
         held, header["held"] = state.model.held_parts()
-        tensors |= _prefix("held", held)
+        tensors |= prefixed("held", held)
     region = state.regions[-1] if state.regions else None
     if state.reopened:
         parts = [
-            _region_parts(narrowed(part), f"regions.{k}") for k, part in enumerate(state.regions)
+            region_parts(narrowed(part), f"regions.{k}") for k, part in enumerate(state.regions)
         ]
         header["regions"] = [values for _, values in parts]
         for part, _ in parts:
             tensors |= part
     elif region is not None and region.model is state.model:  # a round may make no region
-        edge, header["log_threshold"] = _edge(region)
-        tensors |= _prefix("region", edge)
+        edge, header["log_threshold"] = edge_of(region)
+        tensors |= prefixed("region", edge)
     if isinstance(state.kernel, LearnedKernel):
         tensors |= _kernel_tensors(state.kernel)
         header["kernel"] = _kernel_values(state.kernel)
@@ -171,11 +170,11 @@ def load_state(
     tensors, header = read_parts(path, "abi-round")
     model = _restore_model(tensors, header["model"], own)
     if isinstance(model, FlowModel) and header.get("held"):  # new in version 9, as are whole states
-        model = model.with_held(_unprefix("held", tensors), header["held"])
+        model = model.with_held(unprefixed("held", tensors), header["held"])
     whole = header.get("regions")
-    regions = _restore_region(tensors, header, model)
+    regions = region_of_round(tensors, header, model)
     if whole is not None:
-        regions = _restored_regions(tensors, whole)
+        regions = restored_regions(tensors, whole)
     return RoundState(
         kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
@@ -191,58 +190,11 @@ def load_state(
 
 
 def _kernel_tensors(kernel: LearnedKernel) -> dict[str, Tensor]:
-    return _prefix("network", dict(kernel.network.state_dict()))
+    return prefixed("network", dict(kernel.network.state_dict()))
 
 
 def _kernel_values(kernel: LearnedKernel) -> dict[str, Any]:
     return {"encoder": kernel.encoder, "rivals": list(kernel.rivals), **asdict(kernel.layout)}
-
-
-def _region_parts(region: AnyRegion, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A region of an earlier round: its model's density inside its box."""
-    state = region.model.state()
-    edge, log_threshold = _edge(region)
-    tensors = _prefix(name, state.tensors | {f"box_{key}": part for key, part in edge.items()})
-    return tensors, {"kind": state.kind, "values": state.values, "log_threshold": log_threshold}
-
-
-def _edge(region: AnyRegion) -> tuple[dict[str, Tensor], float | None]:
-    """What a region has beside its model: its box, and a threshold, or one for each of several."""
-    box = {"lower": region.lower, "upper": region.upper}
-    if isinstance(region, Region):
-        return box, region.log_threshold
-    return box | {"contexts": region.contexts, "log_thresholds": region.log_thresholds}, None
-
-
-def _with_edge(
-    model: GenerativeModel, edge: dict[str, Tensor], log_threshold: float | None
-) -> AnyRegion:
-    """The inverse of :func:`_edge`."""
-    if log_threshold is not None:
-        return Region(model, log_threshold, **edge)
-    if not isinstance(model, FlowModel):
-        raise ValueError("`path`: a region of several observations needs a flow; it is damaged.")
-    return SharedRegion(model, **edge)
-
-
-def _restored_regions(
-    tensors: dict[str, Tensor], each: list[dict[str, Any]]
-) -> tuple[AnyRegion, ...]:
-    return tuple(_restored_region(tensors, f"regions.{k}", part) for k, part in enumerate(each))
-
-
-def _restored_region(tensors: dict[str, Tensor], name: str, values: dict[str, Any]) -> AnyRegion:
-    parts = _unprefix(name, tensors)
-    edge = _unprefix("box", {key.replace("box_", "box.", 1): part for key, part in parts.items()})
-    return _with_edge(_restored(parts, values, None), edge, values["log_threshold"])
-
-
-def _restore_region(
-    tensors: dict[str, Tensor], header: dict[str, Any], model: GenerativeModel
-) -> tuple[AnyRegion, ...]:
-    """The region of this round, if it made one."""
-    edge = _unprefix("region", tensors)
-    return (_with_edge(model, edge, header["log_threshold"]),) if edge else ()
 
 
 def _restore_kernel(
@@ -264,7 +216,7 @@ def _restore_kernel(
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
         encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), layout)
-        network = _restore_network(_unprefix("network", tensors), config, encoder)
+        network = _restore_network(unprefixed("network", tensors), config, encoder)
     # Before version 4 one learned encoder at most was tried again.
     rivals = header["rivals"] if "rivals" in header else [header["rival"]]
     return LearnedKernel(
@@ -275,20 +227,7 @@ def _restore_kernel(
 def _restore_model(
     tensors: dict[str, Tensor], header: dict[str, Any], own: nn.Module | None
 ) -> GenerativeModel:
-    return _restored(_unprefix("model", tensors), header, own)
-
-
-def _restored(
-    parts: dict[str, Tensor], header: dict[str, Any], own: nn.Module | None
-) -> GenerativeModel:
-    state = GeneratorState(header["kind"], parts, header["values"])
-    match state.kind:
-        case "flow":
-            return restore_flow(state, own)
-        case "mixture":
-            return restore_mixture(state)
-        case _:
-            return restore_push_forward(state)
+    return restored(unprefixed("model", tensors), header, own)
 
 
 def _restore_network(
@@ -307,12 +246,3 @@ def _restore_network(
     network.load_state_dict(tensors)
     network.eval()
     return network
-
-
-def _prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{name}.{key}": tensor for key, tensor in tensors.items()}
-
-
-def _unprefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    start = f"{name}."
-    return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}

@@ -17,8 +17,6 @@ from simulators.running.engines import Engine
 
 from ..config import ABIConfig
 from ..encoders.choice import LEARNED
-from ..generators.base import GenerativeModel
-from ..generators.conditional import ConditionalFlows
 from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
@@ -31,8 +29,8 @@ from .problem import Problem, check_shapes, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions.drawing import sample_inside
-from .regions.finding import high_density_region, shared_region, worthwhile
-from .regions.region import AnyRegion, inside_all
+from .regions.finding import region_of_answer, worthwhile
+from .regions.region import inside_all
 from .rejection import (
     Sampled,
     accept_all,
@@ -100,7 +98,8 @@ class Round:
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            found = self._region(model, regions, child_seed(seed, 4))
+            asked, prior = self.problem.several, self.problem.prior
+            found = region_of_answer(model, asked, prior, regions, child_seed(seed, 4))
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         at_none = self.problem.asked is None
@@ -139,16 +138,6 @@ class Round:
             return None
         self.shown.phase("judging the round before")
         return judge_before(before, sampled, self.problem, seed)
-
-    def _region(
-        self, model: GenerativeModel, before: tuple[AnyRegion, ...], seed: int
-    ) -> AnyRegion:
-        """Where the posterior lies by this round's model: at x_o, or at any of several."""
-        prior, several = self.problem.prior, self.problem.several
-        q = ConditionalFlows.of(model)
-        if several is None or q is None:
-            return high_density_region(model, prior, before, seed)
-        return shared_region(q, several, prior, before, seed)
 
     @property
     def _truncates(self) -> bool:

@@ -52,6 +52,20 @@ _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
 _TRIED = 20_000  # draws of the prior that tell how large a region must be
 
 
+def region_of_answer(
+    model: GenerativeModel,
+    several: Tensor | None,
+    prior: Prior,
+    before: tuple[AnyRegion, ...],
+    seed: int,
+) -> AnyRegion:
+    """Where the next round draws: where the posterior is at x_o, or at any of several x (K, p)."""
+    q = ConditionalFlows.of(model)
+    if several is None or q is None:
+        return high_density_region(model, prior, before, seed)
+    return shared_region(q, several, prior, before, seed)
+
+
 def high_density_region(
     model: GenerativeModel,
     prior: Prior,
