@@ -31,7 +31,32 @@ InPlace = Annotated[
     str | None, typer.Option(help="module:object, in place of the one the run names.")
 ]
 """A simulator or a prior."""
-Workers = Annotated[int, typer.Option(min=1, help="Processes that simulate at the same time.")]
+
+
+def _number_or_address(given: str | int) -> int | str:
+    """A number of processes, or where a dask scheduler listens; a typer error where it is neither.
+
+    >>> _number_or_address("4"), _number_or_address("tcp://10.0.0.1:8786")
+    (4, 'tcp://10.0.0.1:8786')
+    """
+    text = str(given)  # the default is a number
+    if "://" in text:
+        return text
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"{text!r} is neither a whole number of at least 1 nor an address such as tcp://host:8786."
+    )
+
+
+Workers = Annotated[
+    Any,
+    typer.Option(
+        parser=_number_or_address,
+        metavar="N|ADDRESS",
+        help="Processes that simulate at the same time, or a dask scheduler: tcp://host:8786.",
+    ),
+]
 Timeout = Annotated[
     float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
 ]

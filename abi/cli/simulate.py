@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, Timeout, print_json, resumable
+from .ending import Json, Timeout, Workers, print_json, resumable
 
 
 def simulate_command(
@@ -24,7 +24,7 @@ def simulate_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Simulations at the same time.")] = 1,
+    workers: Workers = 1,
     engine: Annotated[
         str | None, typer.Option(help="in-process, processes, distributed, or tcp://host:port.")
     ] = None,

@@ -13,7 +13,6 @@ from ..generators.pushforward import restore_push_forward
 from ..rounds.regions.region import AnyRegion, Region, SharedRegion
 from .parts import prefixed, unprefixed
 
-
 _BOX = "box_"
 
 

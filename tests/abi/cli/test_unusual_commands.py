@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 import torch
@@ -25,6 +26,7 @@ from abi.report.sections.posterior import summary_table
 from abi.report.sections.predictive import predict
 from abi.report.sources import Wanted, read_fit
 from abi.report.summary import mean_and_sd
+from simulators import load_store
 from simulators.random import isolated_rng
 from validation.page import Written, render
 from validation.page.joint_verdict import verdict_over
@@ -390,3 +392,28 @@ def test_a_store_says_which_options_it_was_begun_with(folder: Path) -> None:
     assert "`--num-simulations`: store was begun with 50; got 80." in refused(*words, "80")
     assert "`--seed`: store was begun with another" in refused(*words, "50", "--seed", "1")
     assert invoke(*words, "50").exit_code == 0
+
+
+def test_simulations_run_on_a_cluster_that_is_named_by_its_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("simulate", "--simulator", "simulators:TwoMoons", "--num-simulations", "40")
+    with isolated_rng(0):
+        cluster = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        )
+    there = invoke(*words, "--workers", cluster.scheduler_address, "--out", "there")
+    here = invoke(*words, "--out", "here")
+    with isolated_rng(0):
+        cluster.close()
+    assert there.exit_code == here.exit_code == 0
+    assert torch.equal(load_store("there").x, load_store("here").x)
+
+
+@pytest.mark.parametrize("workers", ["0", "-2", "many", "1.5"])
+def test_workers_are_a_number_or_an_address(workers: str) -> None:
+    words = ("fit", "--simulator", "simulators:TwoMoons", "--out", "nowhere")
+    result = invoke(*words, "--workers", workers)
+    assert result.exit_code == 2
+    assert "neither a whole number" in result.output
