@@ -22,6 +22,7 @@ from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, Workers, check_workers, open_engine
 
 from .config import ABIConfig
+from .encoders.layout import PLAIN, Layout, as_observations, is_observation
 from .files.storage import write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
@@ -32,7 +33,7 @@ from .refining import refine
 from .rounds.checks import CheckPairs
 from .rounds.judging import Answer, for_tests, judge_further, not_judged, why_at_x_o_alone
 from .rounds.problem import Problem, posed_again
-from .rounds.reach import Reach, as_observations
+from .rounds.reach import Reach
 from .rounds.record import RoundRecord, RoundState
 from .training.torch_settings import usual_torch
 from .verdict.judge import untold
@@ -113,6 +114,11 @@ class ABIPosterior:
         return Answer(q, kernel, reach, self.parameter_names, self.rounds, self.x_o is None)
 
     @property
+    def layout(self) -> Layout:
+        """Items, series and gaps of x, as far as the fit knows them."""
+        return self.kernel.layout if isinstance(self.kernel, LearnedKernel) else PLAIN
+
+    @property
     def observation(self) -> Tensor:
         """x_o, (p,); a ValueError where the fit is of every x and so has none."""
         if self.x_o is None:
@@ -154,13 +160,14 @@ class ABIPosterior:
             draws = q.sample(shape.numel(), rows, key)[:, 0]
         return draws.reshape(*shape, self.theta_dim)
 
-    def sample_batched(self, sample_shape: Sequence[int], x: Tensor, *, seed: int = 0) -> Tensor:
+    def sample_batched(self, sample_shape: Sequence[int], x: Any, *, seed: int = 0) -> Tensor:
         """Draw at several observations x (n, p) at once, ``(*sample_shape, n, d)``.
 
-        A ValueError names the rows of x at which the fit cannot answer.
+        Sets of items (:func:`simulators.trials`) are a list. A ValueError names the rows of x at
+        which the fit cannot answer.
         """
         shape = as_size(sample_shape)
-        q, rows = self._elsewhere(x)
+        q, rows = self._elsewhere(x, several=True)
         draws = q.sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, len(rows), self.theta_dim)
 
@@ -219,8 +226,8 @@ class ABIPosterior:
         check_workers(workers, timeout)
         if self.answer is None:
             raise ValueError(f"`check`: the answer cannot be checked: {why_at_x_o_alone(self)}.")
-        names = self.parameter_names
-        problem = posed_again(self.problem, simulator, prior, self.x_o, names, timeout)
+        given = self.problem, simulator, prior, self.x_o, self.parameter_names, timeout
+        problem = posed_again(*given, layout=self.layout)
         with closing(open_engine(workers, timeout)) as engine:
             return self.checked(num_simulations, problem, engine)
 
@@ -286,13 +293,14 @@ class ABIPosterior:
 
     def _is_own(self, x: Tensor | None) -> bool:
         """Whether x is the observation of the fit, as it is where none is given."""
-        given = as_tensor(self.observation if x is None else x, "x", torch.float32).reshape(-1)
-        return self.x_o is not None and torch.equal(given, self.x_o)
+        if x is None:
+            return len(self.observation) > 0
+        return self.x_o is not None and is_observation(x, self.x_o, self.layout)
 
-    def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
+    def _elsewhere(self, x: Any, several: bool = False) -> tuple[ConditionalFlows, Tensor]:
         """q(theta | x), and x as rows (n, p) at each of which it holds."""
         if (answer := self.answer) is None:
             raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
-        rows = as_observations(x, len(answer.kernel.x_o))
+        rows = as_observations(x, len(answer.kernel.x_o), self.layout, several)
         answer.reach.require(answer.q, rows)
         return answer.q, rows

@@ -41,9 +41,10 @@ def simulate(
     """Simulate x for every row of theta, and say which simulations failed and why.
 
     A simulation fails if it raises an error, returns infinity, NaN (but from
-    :func:`simulators.with_gaps`) or another number of values than most, takes longer than ``timeout``, or ends its worker process. The result depends on
-    ``simulator``, ``theta`` and ``seed`` only, not on workers, engine or interruptions. A simulator
-    may have a method ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
+    :func:`simulators.with_gaps`) or another number of values than most, takes longer than
+    ``timeout``, or ends its worker process. The result depends on ``simulator``, ``theta`` and
+    ``seed`` only, not on workers, engine or interruptions. A simulator may have a method
+    ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
 
     A ``store`` remembers its simulator: the name, its settings (fields of a dataclass but those
     with ``compare=False``, arguments of a ``functools.partial``), its code, and plain values that

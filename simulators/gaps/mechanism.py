@@ -124,9 +124,7 @@ class WithGaps:
         return getattr(self.simulator, name)
 
 
-def with_gaps(
-    simulator: Callable[..., Any], missing: Callable[..., Any] | None = None
-) -> WithGaps:
+def with_gaps(simulator: Callable[..., Any], missing: Callable[..., Any] | None = None) -> WithGaps:
     """Say that values of x may be missing: NaN in a simulation is then data, not a failure.
 
     Needed where what is missing may say something about theta, or where you ask about observations

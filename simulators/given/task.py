@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -29,6 +29,10 @@ class Around(Protocol):
 
     def around(self, simulator: Any) -> Self:
         """The same around another."""
+        ...
+
+    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
+        """Simulate, as a seeded simulator."""
         ...
 
 
@@ -241,8 +245,7 @@ def from_function(
     if isinstance(f, Around):
         item_dim = getattr(f, "item_dim", item_dim)
         how = prior, batched, parameter_names, item_dim, num_series
-        task: Any = f.around(from_function(f.simulator, *how))
-        return task
+        return cast(CustomTask, f.around(from_function(f.simulator, *how)))  # acts as one
     form = None if batched is None else Form(batched=batched)
     task = CustomTask(f, as_sampler(prior), form, None, item_dim, num_series)
     if parameter_names is None:

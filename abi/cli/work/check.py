@@ -22,7 +22,8 @@ def problem_of(
 ) -> Problem:
     """Prior and simulator as named here, or as the run names them."""
     model, theta_prior = found_simulator_and_prior(path, simulator, prior)
-    return posed_again(None, model, theta_prior, posterior.x_o, posterior.parameter_names)
+    known = None, model, theta_prior, posterior.x_o, posterior.parameter_names
+    return posed_again(*known, layout=posterior.layout)
 
 
 def found_simulator_and_prior(
