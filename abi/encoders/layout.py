@@ -92,6 +92,23 @@ class Layout:
         """X (n, p) with NaN in the places that are left out."""
         return x.index_fill(1, torch.tensor(self.gaps, dtype=torch.long), torch.nan)
 
+    def as_numbers(self, x: Tensor) -> Tensor:
+        """X (n, p) without NaN, and without loss: what was measured; 0 and a mask where it varies.
+
+        As tests of pairs take it, which look at numbers.
+        """
+        if self.missing == "nothing":
+            return x[:, self.seen(x.shape[1])] if self.gaps else x
+        return torch.cat([x.nan_to_num(nan=0.0), (~x.isnan()).to(x)], dim=1)
+
+    def from_numbers(self, numbers: Tensor, x_dim: int) -> Tensor:
+        """The inverse of :meth:`as_numbers`."""
+        if self.missing == "nothing":
+            x = torch.full((len(numbers), x_dim), torch.nan)
+            return x.index_copy(1, torch.tensor(self.seen(x_dim)), numbers)
+        values, there = numbers.split(x_dim, dim=1)
+        return values.where(there > 0.5, torch.nan)
+
     def seen(self, x_dim: int) -> list[int]:
         """The places of ``x_dim`` that are not left out."""
         return sorted(set(range(x_dim)) - set(self.gaps))
