@@ -107,7 +107,7 @@ class Layout:
             x = torch.full((len(numbers), x_dim), torch.nan)
             return x.index_copy(1, torch.tensor(self.seen(x_dim)), numbers)
         values, there = numbers.split(x_dim, dim=1)
-        return values.where(there > 0.5, torch.nan)
+        return torch.where(there > 0.5, values, torch.nan)
 
     def seen(self, x_dim: int) -> list[int]:
         """The places of ``x_dim`` that are not left out."""
