@@ -109,11 +109,13 @@ def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str 
     """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
     Where the values in their order predict better than sorted, x is a series, and convolutions,
-    at several times the cost, were behind its principal axes and autocorrelations near x_o.
+    at several times the cost, were behind its principal axes and autocorrelations near x_o. Of sets
+    with gaps the fixed ones see number, moments and edges; deep_set took three times as long as all
+    of them, and was farther from the exact posterior of a normal law's mean.
     """
     many = layout.measured.length(len(layout.seen(x_dim))) >= _MANY
-    learned = "both_orders" if layout.missing == "nothing" else "deep_set"
-    return learned if many and losses["sorted"] <= losses["flat"] else None
+    suits = many and layout.missing == "nothing" and losses["sorted"] <= losses["flat"]
+    return "both_orders" if suits else None
 
 
 def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -> nn.Module:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from simulators import simulate as run
 from simulators.given.observation import same_values
 
 QUICK = replace(SMALL, num_flows=2)
+ONE = abi.ABIConfig(num_flows=1)
 DESIGN = torch.tensor([[1.0, 0.5], [0.3, 1.0], [1.0, -1.0], [0.0, 1.0], [0.7, 0.7], [1.0, 0.0]])
 NOISE = 0.5
 NORMAL = MultivariateNormal(torch.zeros(2), torch.eye(2))
@@ -73,9 +73,8 @@ def test_the_posterior_given_what_was_measured_is_exact(gappy: Gappy) -> None:
 
 def test_it_answers_at_another_x_whatever_stands_in_the_gaps(gappy: Gappy) -> None:
     fit, x = gappy[0], torch.tensor([0.9, NAN, 1.4, NAN, NAN, 0.3])
-    draws = fit.sample((10_000,), x=x)
-    check_against(draws, linear_posterior(x), bias=0.2)
-    assert torch.equal(fit.sample((50,), x=x.nan_to_num(7.0)), draws[:50])
+    check_against(fit.sample((10_000,), x=x), linear_posterior(x), bias=0.2)
+    assert torch.equal(fit.sample((50,), x=x.nan_to_num(7.0)), fit.sample((50,), x=x))
     assert torch.equal(fit.sample((50,), x=GAPPY.nan_to_num(7.0)), fit.sample((50,)))
     with pytest.raises(ValueError, match="The fit knows x with the values that x_o has"):
         fit.sample((1,), x=torch.full((6,), NAN))
@@ -112,10 +111,10 @@ def test_a_run_with_gaps_is_resumed(gappy: Gappy, tmp_path: Path) -> None:
 
 
 def test_tests_of_validation_take_pairs_with_gaps(gappy: Gappy) -> None:
-    q, theta, x = gappy[0].check_pairs(50)
+    q, theta, x = gappy[0].check_pairs()
     assert x.shape[1] == 3
     assert validation.sbc(q, theta, x).p_value > 0.001
-    with pytest.raises(ValueError, match="`x` must be finite; .*where NaN is a value not measured"):
+    with pytest.raises(ValueError, match=r"`x` must be finite; .*where NaN is a value"):
         validation.sbc(gappy[0], theta, gappy[0].pairs.x[: len(theta)])  # type: ignore[union-attr]
 
 
@@ -181,29 +180,18 @@ def items(k: int, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(1.0, 1.0, k)).float()
 
 
-@pytest.mark.parametrize(
-    ("simulator", "prior", "exact"),
-    [
-        (normal_items, {"mu": MU}, known_sd),
-        (both_unknown, {"mu": MU, "log_sd": Normal(0.0, 0.5)}, by_quadrature),
-    ],
-)
-def test_one_amortised_fit_answers_for_any_number_of_items(
-    simulator: Callable[..., np.ndarray],
-    prior: dict[str, object],
-    exact: Callable[[Tensor], tuple[Tensor, Tensor]],
-    tmp_path: Path,
-) -> None:
+def test_one_amortised_fit_answers_for_any_number_of_items(tmp_path: Path) -> None:
     fit = abi.fit(
-        prior, trials(simulator, MOST), None,
-        num_simulations=3_000, config=abi.ABIConfig(num_flows=1), progress=False,
+        {"mu": MU, "log_sd": Normal(0.0, 0.5)}, trials(both_unknown, MOST), None,
+        num_simulations=3_000, config=replace(ONE, encoder="moments"), progress=False,
     )  # fmt: skip
     sets = [items(k) for k in (2, 5, MOST)]
     together = fit.sample_batched((10_000,), sets)
     for k, x in enumerate(sets):
         draws = fit.sample((10_000,), x=x)
-        check_against(draws, exact(x), bias=0.25)  # amortised: over all numbers of items
-        assert float((together[:, k].mean(dim=0) - draws.mean(dim=0)).abs().max()) < 0.1
+        check_against(draws, by_quadrature(x), bias=0.25)  # of all numbers of items at once
+        # Of two samples of 10,000 draws whose sds are below 1.
+        assert float((together[:, k].mean(dim=0) - draws.mean(dim=0)).abs().max()) < 0.07
     fit.save(tmp_path / "fit")
     loaded = abi.load(tmp_path / "fit")
     assert torch.equal(loaded.sample((9,), x=sets[0]), fit.sample((9,), x=sets[0]))
@@ -215,7 +203,7 @@ def test_a_fit_at_one_set_of_items_is_exact() -> None:
     x_o = items(5, seed=1)
     fit = abi.fit(
         {"mu": MU}, trials(normal_items, MOST), x_o,
-        num_simulations=2_000, num_rounds=2, config=QUICK, progress=False,
+        num_simulations=2_000, num_rounds=2, config=ONE, progress=False,
     )  # fmt: skip
     check_against(fit.sample((10_000,)), known_sd(x_o))
     assert torch.equal(fit.sample((9,), x=x_o), fit.sample((9,)))
@@ -269,7 +257,7 @@ def test_a_mechanism_of_ones_own_lets_one_fit_answer_for_any_gaps() -> None:
 
     simulator = with_gaps(linear, one_in_four)
     fit = abi.fit(
-        NORMAL, simulator, None, num_simulations=3_000, config=abi.ABIConfig(num_flows=1),
+        NORMAL, simulator, None, num_simulations=3_000, config=replace(ONE, encoder="flat"),
         progress=False,
     )  # fmt: skip
     for gaps in ([], [1], [0, 4]):
@@ -333,7 +321,7 @@ def test_times_that_lack_one_series_keep_their_layout() -> None:
     def walk(theta: Tensor) -> Tensor:
         return theta.repeat_interleave(6, dim=1) + torch.randn(len(theta), 12)
 
-    x_o = torch.ones(12)
+    x_o = torch.randn(12, generator=torch.Generator().manual_seed(1))
     x_o[[3, 10]] = NAN
     task = from_function(walk, BOX, num_series=2)
     fit = quick_fit(simulator=task, x_o=x_o)

@@ -61,7 +61,7 @@ def test_items_in_any_form_are_one_row(items: Any, item_dim: int, row: list[floa
 
 
 def test_more_items_than_declared_are_a_failure_with_the_cure() -> None:
-    with pytest.raises(ValueError, match="`x_o` has 4 items, more than the 3 .*raise most_items"):
+    with pytest.raises(ValueError, match=r"`x_o` has 4 items, more than the 3 .*raise most_items"):
         padded([1, 2, 3, 4], 3)
     task = from_function(trials(draws, 4), PRIOR)
     theta = torch.tensor([[0.0, 1.0]]).repeat(100, 1)
@@ -77,7 +77,7 @@ def test_what_is_no_set_of_items_is_refused(items: Any) -> None:
 
 
 def test_a_simulator_of_one_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="whose x has one length. Fill x with NaN"):
+    with pytest.raises(ValueError, match="whose x has one length\\. Fill x with NaN"):
         trials(simulators.GaussianLinear(), 3)
     with pytest.raises(ValueError, match="`most_items` must be a whole number of at least 1"):
         trials(draws, 0)
