@@ -168,7 +168,9 @@ def fitted(way: Way) -> dict[str, Any]:
     )  # fmt: skip
     seconds = measure.cpu_seconds() - start
     found = result(way.case, way.way, fit.sample((DRAWS,)), way.exact, seconds)
-    return found | {"encoder": fit.rounds[-1].encoder, "verdict": fit.verdict.outcome}
+    found |= {"encoder": fit.rounds[-1].encoder, "verdict": fit.verdict.outcome}
+    print(found, flush=True)
+    return found
 
 
 def amortised() -> list[dict[str, Any]]:
