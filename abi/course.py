@@ -10,6 +10,7 @@ from typing import Protocol, Self, TypeVar
 
 import torch
 
+from simulators.given.observation import same_values
 from simulators.random import child_seed
 from simulators.running.engines import Engine, Workers, open_engine
 
@@ -112,7 +113,7 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
         problem: whose x_o may be another one where the prior was not cut so far.
     """
     record, model, kernel = state.records[-1], state.model, state.kernel
-    if isinstance(kernel, LearnedKernel) and not torch.equal(kernel.x_o, problem.x_o):
+    if isinstance(kernel, LearnedKernel) and not same_values(kernel.x_o, problem.x_o):
         q = ConditionalFlows.of(model)
         model = model if q is None else q.at(problem.x_o)
         kernel = replace(kernel, x_o=problem.x_o)

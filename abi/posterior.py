@@ -22,17 +22,18 @@ from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, Workers, check_workers, open_engine
 
 from .config import ABIConfig
+from .encoders.layout import as_observations, is_observation
 from .files.storage import write_posterior
 from .generators.base import GenerativeModel
 from .generators.conditional import ConditionalFlows
 from .pictures import in_a_notebook, plot, plot_predictive, plot_rounds, summary
 from .plan import Plan
-from .quantiles.kernel import Kernel, LearnedKernel
+from .quantiles.kernel import Kernel, LearnedKernel, layout_of
 from .refining import refine
 from .rounds.checks import CheckPairs
 from .rounds.judging import Answer, for_tests, judge_further, not_judged, why_at_x_o_alone
 from .rounds.problem import Problem, posed_again
-from .rounds.reach import Reach, as_observations
+from .rounds.reach import Reach
 from .rounds.record import RoundRecord, RoundState
 from .training.torch_settings import usual_torch
 from .verdict.judge import untold
@@ -154,13 +155,13 @@ class ABIPosterior:
             draws = q.sample(shape.numel(), rows, key)[:, 0]
         return draws.reshape(*shape, self.theta_dim)
 
-    def sample_batched(self, sample_shape: Sequence[int], x: Tensor, *, seed: int = 0) -> Tensor:
+    def sample_batched(self, sample_shape: Sequence[int], x: Any, *, seed: int = 0) -> Tensor:
         """Draw at several observations x (n, p) at once, ``(*sample_shape, n, d)``.
 
-        A ValueError names the rows of x at which the fit cannot answer.
+        Sets of items are a list of them. A ValueError names the rows it cannot answer at.
         """
         shape = as_size(sample_shape)
-        q, rows = self._elsewhere(x)
+        q, rows = self._elsewhere(x, several=True)
         draws = q.sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, len(rows), self.theta_dim)
 
@@ -219,8 +220,8 @@ class ABIPosterior:
         check_workers(workers, timeout)
         if self.answer is None:
             raise ValueError(f"`check`: the answer cannot be checked: {why_at_x_o_alone(self)}.")
-        names = self.parameter_names
-        problem = posed_again(self.problem, simulator, prior, self.x_o, names, timeout)
+        given = self.problem, simulator, prior, self.x_o, self.parameter_names, timeout
+        problem = posed_again(*given, layout=layout_of(self.kernel))
         with closing(open_engine(workers, timeout)) as engine:
             return self.checked(num_simulations, problem, engine)
 
@@ -239,9 +240,9 @@ class ABIPosterior:
     def check_pairs(self, num_draws: int = 1_000, *, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
         """(q, theta, x) for a test of :mod:`validation`: ``sbc(*posterior.check_pairs())``.
 
-        theta (n, d) and x (n, p) are the pairs behind the verdict, q this posterior with
-        ``num_draws`` at each x. Both lie in the answer's high-density region, where pairs are made.
-        A ValueError says so if the fit kept none.
+        theta (n, d) and x (n, p) are the pairs behind the verdict, in the answer's high-density
+        region, q this posterior there with ``num_draws`` at each x. Of x with gaps: the values that
+        x_o has; or 0 in gaps, and p columns more. A ValueError says so if the fit kept no pairs.
         """
         if self.pairs is None or (answer := self.answer) is None:
             raise ValueError(f"`check_pairs`: {self.verdict.headline}.")
@@ -286,13 +287,13 @@ class ABIPosterior:
 
     def _is_own(self, x: Tensor | None) -> bool:
         """Whether x is the observation of the fit, as it is where none is given."""
-        given = as_tensor(self.observation if x is None else x, "x", torch.float32).reshape(-1)
-        return self.x_o is not None and torch.equal(given, self.x_o)
+        x_o = self.observation if x is None else self.x_o
+        return x is None or (x_o is not None and is_observation(x, x_o, layout_of(self.kernel)))
 
-    def _elsewhere(self, x: Tensor | None) -> tuple[ConditionalFlows, Tensor]:
+    def _elsewhere(self, x: Any, several: bool = False) -> tuple[ConditionalFlows, Tensor]:
         """q(theta | x), and x as rows (n, p) at each of which it holds."""
         if (answer := self.answer) is None:
             raise ValueError(f"`x` must be the observation of the fit: {why_at_x_o_alone(self)}.")
-        rows = as_observations(x, len(answer.kernel.x_o))
+        rows = as_observations(x, len(answer.kernel.x_o), layout_of(self.kernel), several)
         answer.reach.require(answer.q, rows)
         return answer.q, rows

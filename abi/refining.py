@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from simulators import Simulations
+from simulators.given.observation import same_values
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Workers, check_workers
 
@@ -171,14 +172,15 @@ def refine(  # noqa: D417 - a method of every posterior
     kernel, reach = check_can_go_on(self)
     state = _state(self, kernel, reach, simulations)
     names = self.parameter_names
-    problem = posed_again(self.problem, simulator, prior, self.x_o, names, timeout)
+    known = self.problem, simulator, prior, self.x_o, names, timeout
+    problem = posed_again(*known, layout=kernel.layout)
     problem = _at(self, reach, problem, x_o)
     if problem.encoder is None and kernel.encoder == OWN_ENCODER:
         problem = replace(problem, encoder=kernel.network.encoder)
     plan = further_plan(self, num_simulations, num_rounds, seed, check_fraction, stop_when)
     folder = None
     if run_dir is not None:
-        origin = origin_of(problem.prior, problem.simulator)
+        origin = origin_of(problem.prior, problem.whole)
         given = Given.of(None, problem.encoder, None)
         folder = RunFolder.create(run_dir, problem, plan, origin, given)
         folder.save(state)
@@ -242,7 +244,7 @@ def _at(fit: Finished, reach: Reach, problem: Problem, x_o: Any) -> Problem:
             )
         return problem
     there = problem.at(x_o)
-    if reach.regions and not torch.equal(there.x_o, problem.x_o):
+    if reach.regions and not same_values(there.x_o, problem.x_o):
         raise ValueError(
             "`x_o`: the fit's rounds have cut the prior to a region around another observation. "
             "Refine the amortised fit that abi.fit(prior, simulator, None) gives, or fit again."
@@ -278,5 +280,5 @@ def _state(
     return replace(
         state,
         theta=torch.cat([state.theta, simulations.theta[inside]]),
-        x=torch.cat([state.x, simulations.x[inside]]),
+        x=torch.cat([state.x, kernel.layout.hidden(simulations.x[inside])]),
     )

@@ -10,7 +10,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from simulators import Simulations
-from simulators.given.observation import Observed
 from simulators.running.engines import Workers, check_workers
 
 from .config import ABIConfig
@@ -29,7 +28,7 @@ from .plan import (
 from .posterior import ABIPosterior
 from .quantiles.kernel import FixedKernel
 from .refining import check_can_go_on, further_plan
-from .rounds.problem import check_simulations, pose
+from .rounds.problem import check_simulations, observed_by, pose
 from .rounds.steps import Work
 from .saved import load
 
@@ -69,8 +68,11 @@ def fit(
             A function may take one theta (d,), many (n, d), or one argument for each parameter.
         x_o: the observation, in the form in which the simulator returns x: a number, an array
             (p,) or (1, p), an image, a dict, or a row of a data frame. Values with names are
-            matched with the simulator's by name. None asks about every x: one round, and a
-            posterior for every x, which :meth:`ABIPosterior.refine` makes a fit at one x_o.
+            matched with the simulator's by name. NaN is a value that was not measured: simulations
+            get the same gaps, unless the simulator says how values go missing
+            (:func:`simulators.with_gaps`, :func:`simulators.trials`). None asks about every x: one
+            round, and a posterior for every x, which :meth:`ABIPosterior.refine` makes a fit at
+            one x_o.
         num_simulations: the most simulator calls that the fit may make, failed ones included. A
             plain function is called a few times more, three at most where it does not fail, to
             find out what it takes and returns.
@@ -134,7 +136,7 @@ def fit(
         check_generator(plan)
     fixed = None if distance is None else FixedKernel(distance)
     if fixed is not None:  # one that gives no distances is not worth a simulation
-        fixed(Observed.of(x_o).values.reshape(1, -1).repeat(2, 1))
+        fixed(observed_by(simulator, x_o).values.reshape(1, -1).repeat(2, 1))
     check_simulations(simulations)
     problem = pose(prior, simulator, x_o, parameter_names, encoder, timeout)
     origin = origin_of(prior, simulator)

@@ -1,4 +1,4 @@
-"""A study from data to figures: influenza in six boarding schools, with days on which nobody counted.
+"""A study from data to figures: influenza in six boarding schools, with days without counts.
 
 The first school is real: 14 daily counts of boys in bed in a school of 763, England 1978. The
 others are made up, with known parameters, and three of them lack the days on which nobody counted.

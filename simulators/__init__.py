@@ -6,6 +6,8 @@ from .lazy import lazily
 
 if TYPE_CHECKING:
     from .base import Failure, Prior, SeededSimulator, Simulations, Task
+    from .gaps.mechanism import with_gaps
+    from .gaps.trials import trials
     from .given.command import from_command
     from .given.priors import sample_prior
     from .given.task import CustomTask, from_function, sample_joint
@@ -59,6 +61,8 @@ else:  # a fit of your own simulator needs none of the models
             "sample_joint": "given.task",
             "sample_prior": "given.priors",
             "simulate": "runner",
+            "trials": "gaps.trials",
+            "with_gaps": "gaps.mechanism",
         },
     )
 
@@ -92,6 +96,8 @@ __all__ = [
     "sample_joint",
     "sample_prior",
     "simulate",
+    "trials",
+    "with_gaps",
 ]
 
 

@@ -138,12 +138,13 @@ def as_rows(theta: Any, theta_dim: int | None = None, row: str = "simulation") -
     return rows.contiguous()
 
 
-def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
+def as_observation(x_o: Any, x_dim: int | None = None, *, gaps: bool = False) -> Tensor:
     """Return one observation as float32 (p,), accepting (1, p), or say what is wrong with it.
 
     Args:
         x_o: its values.
         x_dim: how many values a simulation has; any number where that is not known yet.
+        gaps: whether some may be NaN, which were not measured.
 
     Raises:
         TypeError: if they are no numbers.
@@ -160,7 +161,12 @@ def as_observation(x_o: Any, x_dim: int | None = None) -> Tensor:
         )
     if x_dim is not None:
         check_length(len(values), x_dim)
-    bad = int((~torch.isfinite(values)).sum())
+    bad = int((values.isinf() if gaps else ~values.isfinite()).sum())
+    if bad and gaps:
+        raise ValueError(
+            f"`x_o` must be finite, or NaN where nothing was measured; {bad} of its {len(values)} "
+            "values are infinite. Correct them, or write NaN."
+        )
     if bad:
         raise ValueError(
             f"`x_o` must be finite; {bad} of its {len(values)} values are NaN or infinite. "

@@ -40,10 +40,11 @@ def simulate(
 ) -> Simulations:
     """Simulate x for every row of theta, and say which simulations failed and why.
 
-    A simulation fails if it raises an error, returns NaN, infinity or another number of values than
-    most, takes longer than ``timeout``, or ends its worker process. The result depends on
-    ``simulator``, ``theta`` and ``seed`` only, not on workers, engine or interruptions. A simulator
-    may have a method ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
+    A simulation fails if it raises an error, returns infinity, NaN (but from
+    :func:`simulators.with_gaps`) or another number of values than most, takes longer than
+    ``timeout``, or ends its worker process. The result depends on ``simulator``, ``theta`` and
+    ``seed`` only, not on workers, engine or interruptions. A simulator may have a method
+    ``failure_reason(theta_row, x_row)`` that says why a row is not finite.
 
     A ``store`` remembers its simulator: the name, its settings (fields of a dataclass but those
     with ``compare=False``, arguments of a ``functools.partial``), its code, and plain values that
@@ -200,6 +201,8 @@ class _Judge:
                 f" The first, row {first.index}, theta = [{numbers}{more}]: {reason}. Call it "
                 "there to see why."
             )
+            if reason.startswith("not finite"):
+                example += " Where NaN is a value not measured: simulators.with_gaps(simulator)."
         elif len(widths) > 1:
             example = f" It gave {widths[0]} values of some theta and {widths[-1]} of others."
         hint = (

@@ -69,5 +69,10 @@ def begin(
     started = time.process_time()
     budget = as_count(num_simulations, "num_simulations", 2)
     problem = pose(*asked)
+    if problem.x_o.isnan().any() or problem.layout.missing != "nothing":
+        raise ValueError(
+            "`x_o` has gaps, or `simulator` declares some, which the baselines do not know; leave "
+            "the values that are missing out of both."
+        )
     calls = CountedSimulator(problem, budget, child_seed(seed, 0))
     return Run(method, problem, calls, seed, started)

@@ -24,6 +24,10 @@ more by a whole training and goes on learning with the answer, is tried in every
 it and the best fixed one are trained whole, and it may be 3% behind.
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
+
+Of x with gaps they see what is there. Places where nothing ever was measured are left out. Where
+gaps differ from x to x, *flat*, *sorted*, *moments*, *moments+sorted*, *principal* and *deep_set*
+have forms of their own (:mod:`abi.encoders.masked`); a module of yours is given the NaN.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from torch import Tensor, nn
 
 from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_each
 from .layout import PLAIN, Layout
+from .masked import MASKED, masked
 from .moments import moments
 from .principal import PrincipalScores
 from .transition import Transitions
@@ -49,6 +54,19 @@ OWN_ENCODER = "your module"
 _FEW = 4  # values that may be a sample
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
+
+
+class Measured(nn.Module):
+    """An encoder of the places (k,) of x (n, p) where something was measured."""
+
+    def __init__(self, encoder: nn.Module, places: list[int]):
+        super().__init__()
+        self.encoder, self.places = encoder, places
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x (n, p) to features (n, k)."""
+        features: Tensor = self.encoder(x[:, self.places])
+        return features
 
 
 class _Fixed(nn.Module):
@@ -69,9 +87,10 @@ def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
 
     Two or three values that nobody has called items are what they are.
     """
+    x_dim, layout = len(layout.seen(x_dim)), layout.measured
     num_items = layout.length(x_dim)
     names = ["flat"]
-    if layout == PLAIN and x_dim < _FEW:
+    if layout.width == 1 and layout.missing != "items" and x_dim < _FEW:
         return tuple(names)
     if num_items > 1:
         names += ["sorted"]
@@ -81,17 +100,22 @@ def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
         names += ["principal"]
     if num_items >= _MANY:
         names += ["principal+lags", "transitions"]
-    return tuple(names)
+    if layout.missing == "items":
+        names = [name for name in names if name != "principal"]  # no axes of what has no order
+    return tuple(name for name in names if layout.missing == "nothing" or name in MASKED)
 
 
 def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str | None:
     """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
     Where the values in their order predict better than sorted, x is a series, and convolutions,
-    at several times the cost, were behind its principal axes and autocorrelations near x_o.
+    at several times the cost, were behind its principal axes and autocorrelations near x_o. Of sets
+    with gaps the fixed ones see number, moments and edges; deep_set took three times as long as all
+    of them, and was farther from the exact posterior of a normal law's mean.
     """
-    many = layout.length(x_dim) >= _MANY
-    return "both_orders" if many and losses["sorted"] <= losses["flat"] else None
+    many = layout.measured.length(len(layout.seen(x_dim))) >= _MANY
+    suits = many and layout.missing == "nothing" and losses["sorted"] <= losses["flat"]
+    return "both_orders" if suits else None
 
 
 def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -> nn.Module:
@@ -111,6 +135,11 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
     """
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder).to("cpu")
+    if layout.gaps:
+        seen = layout.seen(x.shape[1])
+        return Measured(build_encoder(encoder, x[:, seen], layout.measured), seen)
+    if layout.missing != "nothing":
+        return masked(encoder, x, layout)
     num_items, least = layout.length(x.shape[1]), _LEAST_ITEMS.get(encoder, 1)
     if num_items < least:
         raise ValueError(

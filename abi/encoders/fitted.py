@@ -54,7 +54,7 @@ class FittedEncoders:
         name, x_dim = values["name"], values["x_dim"]
         if name == OWN_ENCODER and own is None:
             return None
-        layout = Layout(values["item_dim"], values["num_series"])
+        layout = Layout.of_values(values)
         with isolated_rng(0):  # the initial weights are drawn, then overwritten
             modules = nn.ModuleList(
                 build_encoder(own if name == OWN_ENCODER and own else name, _blank(x_dim), layout)

@@ -63,9 +63,17 @@ class InputScaling(nn.Module):
 
 
 def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The median and the interquartile range of each coordinate of x (n, p), (p,) each."""
+    """The median and the interquartile range of each coordinate of x (n, p), (p,) each.
+
+    Of the values that are there; 0 and 1 where there are none.
+    """
     levels = torch.tensor([0.25, 0.5, 0.75]).double()
-    lower, center, upper = torch.quantile(some_rows(x).double(), levels, 0)
+    gaps = bool(x.isnan().any())
+    quantile = torch.nanquantile if gaps else torch.quantile
+    lower, center, upper = quantile(some_rows(x).double(), levels, 0)
+    if gaps:
+        lower, center, upper = (level.nan_to_num(0.0) for level in (lower, center, upper))
+        x = torch.where(x.isnan(), center.to(x), x)
     spread = upper - lower
     # A coordinate whose middle half is constant keeps its standard deviation, or stays as is.
     deviation = x.double().std(dim=0, correction=0)

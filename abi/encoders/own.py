@@ -32,6 +32,11 @@ def check_own_encoder(encoder: nn.Module, x_o: Tensor) -> None:
             f"`encoder` must take float32 x of shape (n, {len(x_o)}); given (2, {len(x_o)}) it "
             f"says: {reason}"
         ) from error
+    if isinstance(features, Tensor) and features.isnan().any() and x.isnan().any():
+        raise ValueError(
+            "`encoder` must give numbers where x has gaps; it gives NaN. Let it fill them and see "
+            "where they are: torch.cat([x.nan_to_num(0.0), x.isnan().float()], dim=1)."
+        )
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
         got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ValueError(f"`encoder` must give features (n, k), two rows for two x; got {got}.")

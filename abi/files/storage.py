@@ -211,7 +211,7 @@ def _restore_kernel(
             "`run_dir`: its rounds have an earlier form of the encoder both_orders, which this abi "
             "cannot take up; begin the run again."
         )
-    layout = Layout(header["item_dim"], header.get("num_series", 1))  # new in version 5
+    layout = Layout.of_values(header)
     if name == OWN_ENCODER and own is None:
         raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
     with isolated_rng(0):  # the initial weights are drawn, then overwritten

@@ -6,7 +6,7 @@ that a posterior, or a model, is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +39,9 @@ class Predictive:
     """Simulations at the posterior's draws beside the observation."""
 
     x: Array
-    """(n, p), finite."""
+    """(n, p), NaN where a simulation has a gap."""
     x_o: Array
-    """(p,)."""
+    """(p,), NaN where it has one."""
     failures: int
 
     @property
@@ -59,23 +59,28 @@ class Predictive:
 
     @property
     def tails(self) -> Array:
-        """For each value of x_o, the smaller share of simulations on one of its sides, (p,)."""
-        below = (self.x < self.x_o).mean(axis=0)
-        above = (self.x > self.x_o).mean(axis=0)
+        """For each value of x_o, the smaller share of simulations on one of its sides, (p,).
+
+        1 for those that were not measured.
+        """
+        count = np.maximum((~np.isnan(self.x)).sum(axis=0), 1)
+        below = (self.x < self.x_o).sum(axis=0) / count
+        above = (self.x > self.x_o).sum(axis=0) / count
         return np.asarray(np.minimum(1.0 - below, 1.0 - above))
 
     @property
     def covered(self) -> float:
         """Share of the values of x_o inside the central 90% of the simulations."""
-        low, high = np.quantile(self.x, [0.05, 0.95], axis=0)
-        return float(((self.x_o >= low) & (self.x_o <= high)).mean())
+        low, high = quantiles(self.x, [0.05, 0.95])
+        return float(((self.x_o >= low) & (self.x_o <= high))[~np.isnan(self.x_o)].mean())
 
     @property
     def coverage_in_words(self) -> str:
         """The same as a sentence without its end."""
-        lie = "lies" if len(self.x_o) == 1 else "lie"
+        count = int((~np.isnan(self.x_o)).sum())
+        lie = "lies" if count == 1 else "lie"
         return (
-            f"{self.covered:.0%} of the {plural(len(self.x_o), 'value')} of x_o {lie} inside the "
+            f"{self.covered:.0%} of the {plural(count, 'value')} of x_o {lie} inside the "
             f"central 90% of {len(self.x):,} simulations at draws of the posterior"
         )
 
@@ -107,7 +112,7 @@ def draw_predicted(axes: Axes, places: Array, x: Array, x_o: Array) -> tuple[Arr
     Returns:
         The ends of the 90%, (p,) each.
     """
-    low, left, median, right, high = np.quantile(x, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    low, left, median, right, high = quantiles(x, [0.05, 0.25, 0.5, 0.75, 0.95])
     colour, count = LIGHT["posterior"], len(places)
     if count <= _BARS:
         axes.vlines(places, low, high, color=colour, alpha=0.35, linewidth=5)
@@ -116,7 +121,7 @@ def draw_predicted(axes: Axes, places: Array, x: Array, x_o: Array) -> tuple[Arr
         axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.fill_between(places, left, right, color=colour, alpha=0.35, linewidth=0)
         axes.plot(places, median, color=colour, linewidth=1)
-    ends = min(low.min(), x_o.min()), max(high.max(), x_o.max())
+    ends = np.nanmin([low, x_o]), np.nanmax([high, x_o])
     margin = 0.06 * (ends[1] - ends[0]) or 1.0
     aside = 0.5 * (places[-1] - places[0]) / max(count - 1, 1) or 0.5
     axes.set(xlim=(places[0] - aside, places[-1] + aside))
@@ -124,12 +129,19 @@ def draw_predicted(axes: Axes, places: Array, x: Array, x_o: Array) -> tuple[Arr
     return low, high
 
 
+def quantiles(x: Array, levels: Sequence[float]) -> Array:
+    """Quantiles of each column of x (n, p) over what is there, (levels, p); NaN of nothing."""
+    empty = np.isnan(x).all(axis=0)
+    found = np.nanquantile(np.where(empty, 0.0, x), levels, axis=0)
+    return np.where(empty, np.nan, found)
+
+
 def in_one_unit(x: Array, x_o: Array) -> tuple[Array, Array, str]:
     """Simulations (n, p) and x_o (p,) that can share an axis, and in what they are measured."""
-    spread = x.std(axis=0)
+    centre = quantiles(x, [0.5])[0]
+    spread = np.nanstd(np.where(np.isnan(centre), 0.0, x), axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    whole = float(np.quantile(x, 0.99) - np.quantile(x, 0.01))
+    whole = float(np.nanquantile(x, 0.99) - np.nanquantile(x, 0.01))
     if np.median(spread) > 0.02 * whole and float(spread.max() / spread.min()) < 30:
         return x, x_o, "value"
-    centre = np.median(x, axis=0)
     return (x - centre) / spread, (x_o - centre) / spread, "in predictive sds"

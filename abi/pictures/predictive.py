@@ -21,6 +21,7 @@ from .predicted import (
     Predictive,
     draw_predicted,
     in_one_unit,
+    quantiles,
     simulated,
 )
 from .style import legend_below, picture
@@ -74,7 +75,7 @@ def plot_predictive(
     if simulator is not None:
         simulate_with = simulator
     elif known is not None:
-        simulate_with = known.simulator
+        simulate_with = known.whole
     else:
         raise ValueError("`simulator` must be given: a loaded posterior holds none.")
     series = _num_series(posterior, simulate_with, num_series)
@@ -135,11 +136,13 @@ def _histograms(found: Predictive) -> Figure:
             axes.set_visible(j < count)
             if j >= count:
                 continue
-            _, edges, bars = axes.hist(found.x[:, j], _BINS, alpha=0.35, **POSTERIOR)
-            low, high = np.quantile(found.x[:, j], [0.05, 0.95])
+            there = found.x[~np.isnan(found.x[:, j]), j]
+            _, edges, bars = axes.hist(there, _BINS, alpha=0.35, **POSTERIOR)
+            low, high = quantiles(found.x[:, [j]], [0.05, 0.95])[:, 0]
             for bar, left, right in zip(bars, edges, edges[1:], strict=False):
                 bar.set_alpha(0.75 if low <= 0.5 * (left + right) <= high else 0.25)
-            axes.axvline(found.x_o[j], color=LIGHT["observed"], linewidth=1.8)
+            if not np.isnan(found.x_o[j]):
+                axes.axvline(found.x_o[j], color=LIGHT["observed"], linewidth=1.8)
             axes.set(xlabel="x" if count == 1 else f"value {j + 1} of x", yticks=[])
             axes.spines["left"].set_visible(False)
             axes.locator_params(axis="x", nbins=4)

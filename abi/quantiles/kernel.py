@@ -96,6 +96,13 @@ class FixedKernel:
 
 
 Kernel = LearnedKernel | FixedKernel
+
+
+def layout_of(kernel: Kernel | None) -> Layout:
+    """Items, series and gaps of x, as far as a kernel knows them."""
+    return kernel.layout if isinstance(kernel, LearnedKernel) else PLAIN
+
+
 _HEAD_START = 0.97  # of a held-out loss
 
 

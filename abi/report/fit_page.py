@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
 from validation.page import Block, Facts, Figure, Section, Text
 from validation.page.words import number, plural
 
@@ -93,13 +95,24 @@ def duration(seconds: float) -> str:
     return f"{number(seconds / 60, 2)} min" if seconds < 7200 else f"{number(seconds / 3600, 2)} h"
 
 
+def _values(x_o: Tensor) -> str:
+    """How many an observation (p,) has.
+
+    >>> import torch
+    >>> _values(torch.ones(2)), _values(torch.tensor([1.0, torch.nan]))
+    ('2', '1 of 2 measured')
+    """
+    missing = int(x_o.isnan().sum())
+    return f"{len(x_o) - missing:,} of {len(x_o):,} measured" if missing else f"{len(x_o):,}"
+
+
 def facts_section(fit: Fit) -> Facts:
     """The numbers of one fit of several."""
     posterior = fit.record.posterior
     return Facts(
         (
             ("parameters", str(posterior.theta_dim)),
-            ("values of x_o", f"{len(posterior.observation):,}"),
+            ("values of x_o", _values(posterior.observation)),
             ("simulator calls", f"{posterior.num_simulations:,}"),
             ("rounds", str(len(posterior.rounds))),
             ("time", duration(sum(r.seconds for r in posterior.rounds))),

@@ -60,7 +60,7 @@ def summarise(
     return {
         "posterior": numbers(samples),
         "exact": None if exact is None else numbers(exact),
-        "x_o": posterior.observation.tolist(),
+        "x_o": [None if math.isnan(value) else value for value in posterior.observation.tolist()],
         "num_samples": len(samples),
         "simulator_calls": posterior.num_simulations,
         "verdict": posterior.verdict.to_dict(),

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from simulators import Simulations, simulate
+from simulators.gaps.mechanism import UNDECLARED
 from simulators.random import child_seed
 from simulators.running.engines import Engine
 
@@ -57,6 +58,8 @@ class SimulatorCalls:
         )
         self.pace.append((time.perf_counter() - started) / len(theta))
         check_width(runs.x, self.problem.x_o)
+        if any(failure.reason == UNDECLARED for failure in runs.failures):
+            raise ValueError(f"`simulator`: {UNDECLARED}.")
         return runs
 
     def _store(self, seed: int, num_rows: int) -> Path | None:

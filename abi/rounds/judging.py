@@ -162,14 +162,17 @@ def for_tests(
     from validation.posteriors.stored_samples import StoredSamples
 
     draws, enough = draws_inside(answer.q, pairs.regions, pairs.x, num_draws, seed)
-    theta, x = pairs.theta[enough], pairs.x[enough]
+    theta, x = pairs.theta[enough], answer.kernel.layout.as_numbers(pairs.x[enough])
     stored = StoredSamples(x, draws[:, enough])
     return SharedDraws(InsideDraws(answer.q, pairs.regions), stored), theta, x
 
 
 @dataclass(frozen=True, eq=False)
 class InsideDraws:
-    """An answer's draws inside some regions, at any x, as tests of :mod:`validation` take them."""
+    """An answer's draws inside some regions, at any x, as tests of :mod:`validation` take them.
+
+    Where x has gaps they take its numbers (:meth:`~abi.encoders.layout.Layout.as_numbers`).
+    """
 
     q: ConditionalFlows
     regions: tuple[AnyRegion, ...]
@@ -180,7 +183,7 @@ class InsideDraws:
         Raises:
             ValueError: if hardly a draw at one of the x lies inside.
         """
-        draws, enough = draws_inside(self.q, self.regions, x, num_samples, seed)
+        draws, enough = draws_inside(self.q, self.regions, self._with_gaps(x), num_samples, seed)
         if not enough.all():
             raise ValueError(
                 f"`x`: at {int((~enough).sum())} of {len(x)} rows hardly a draw lies where the "
@@ -190,7 +193,11 @@ class InsideDraws:
 
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
         """Log density at theta (K, n, d) given x (n, p), up to a constant at each x, (K, n)."""
-        return self.q.log_prob(theta, x)
+        return self.q.log_prob(theta, self._with_gaps(x))
+
+    def _with_gaps(self, x: Tensor) -> Tensor:
+        encoders = self.q.encoders
+        return encoders.layout.from_numbers(x, encoders.x_dim)
 
 
 def judge_further(

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior, simulate
 from simulators.base import check_length, check_names, numbered_names
+from simulators.gaps.mechanism import WithGaps, declares_gaps, with_places
+from simulators.gaps.trials import padded
 from simulators.given.function import refuse_other
 from simulators.given.observation import Observed, Returned
 from simulators.given.priors import as_sampler, names_of
@@ -67,9 +69,29 @@ class Problem:
         Raises:
             ValueError: if it is not one finite observation of as many values.
         """
-        observation = Observed.of(x_o).matched(self.returned)
+        observation = observed_by(self.simulator, x_o).matched(self.returned)
         check_width(self.x_o[None], observation)
+        if observation.isnan().any() and not declares_gaps(self.simulator):
+            raise ValueError(
+                "`x_o` has gaps, and the fit has seen none: fit at that x_o; or fit "
+                "simulators.with_gaps(simulator, missing), which says what may go missing."
+            )
         return replace(self, x_o=observation, amortised=False, several=None)
+
+    @property
+    def whole(self) -> SeededSimulator:
+        """The simulator without the gaps of x_o, where it declares none itself."""
+        simulator: Any = self.simulator
+        whole: SeededSimulator = simulator
+        if getattr(simulator, "places", ()):
+            whole = simulator.simulator
+        return whole
+
+    def seen(self, x: Tensor, seed: int) -> Tensor:
+        """Simulations made before, (n, p), without what goes missing, unless they lack it."""
+        if isinstance(self.simulator, WithGaps) and not x.isnan().any():
+            return self.simulator.left_out(x, seed)
+        return x
 
 
 def pose(
@@ -99,7 +121,7 @@ def pose(
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; correct one of them.")
-    observed = None if x_o is None else Observed.of(x_o)
+    observed = None if x_o is None else observed_by(simulator, x_o)
     if encoder is not None and observed is not None:
         check_own_encoder(encoder, observed.values.reshape(-1))
     own = names_of(prior)
@@ -112,10 +134,35 @@ def pose(
         observation = observed.matched(found.returned)
     known = given or own or found.names or numbered_names(theta_dim)
     names = check_names(known, theta_dim)
-    layout = Layout.of(simulator, len(observation))
+    layout = Layout.of(simulator, len(observation)).with_gaps_of(observation)
+    seeded = found.simulator
+    if layout.missing == "nothing" or not declares_gaps(seeded):
+        _check_measured(observation)
+        seeded = with_places(seeded, observation)
     prior = without_inherited_density(prior)
-    posed = prior, found.simulator, observation, support, names, layout, encoder
+    posed = prior, seeded, observation, support, names, layout, encoder
     return Problem(*posed, returned=found.returned, amortised=observed is None)
+
+
+def observed_by(simulator: Any, x_o: Any) -> Observed:
+    """An observation as it was given; a set of items is filled up to the most there may be."""
+    if isinstance(simulator, WithGaps) and simulator.most_items is not None:
+        x_o = padded(x_o, simulator.most_items, getattr(simulator, "item_dim", 1))
+    return Observed.of(x_o)
+
+
+def _check_measured(x_o: Tensor) -> None:
+    """Refuse an observation (p,) of nothing, where that says nothing.
+
+    Raises:
+        ValueError: if all values are missing.
+    """
+    if x_o.isnan().all():
+        raise ValueError(
+            f"`x_o` must hold a value that was measured; all {len(x_o)} are NaN, and the posterior "
+            "is the prior. Where nothing to be seen says something, declare how: "
+            "simulators.with_gaps(simulator)."
+        )
 
 
 def _one_simulation(prior: Prior, simulator: SeededSimulator, timeout: float | None) -> Tensor:
@@ -149,11 +196,14 @@ def posed_again(
     x_o: Any,
     names: tuple[str, ...],
     timeout: float | None = None,
+    *,
+    layout: Layout,
 ) -> Problem:
     """The problem of a fit, from what is given or what is known of it.
 
     Raises:
-        ValueError: if prior or simulator are missing.
+        ValueError: if prior or simulator are missing, or the simulator has not the fit's ``layout``
+            of gaps.
     """
     if simulator is None and known is None:
         raise ValueError(
@@ -165,7 +215,14 @@ def posed_again(
     prior = getattr(simulator, "prior", None) if prior is None else prior
     if prior is None:
         raise ValueError("`prior` must be given: the simulator brings none of its own.")
-    return pose(prior, simulator, x_o, names, timeout=timeout)
+    problem = pose(prior, simulator, x_o, names, timeout=timeout)
+    now = problem.layout
+    if (now.gaps, now.missing) != (layout.gaps, layout.missing):
+        raise ValueError(
+            "`simulator` must say of gaps what the fit's own said; wrap it in the same way: "
+            "simulators.with_gaps or simulators.trials."
+        )
+    return problem
 
 
 def check_simulations(simulations: Any) -> None:
@@ -199,7 +256,7 @@ def check_shapes(simulations: Simulations, theta_dim: int, x_o: Tensor) -> None:
 
 def check_varies(x: Tensor) -> None:
     """Refuse simulations that are all the same: they say nothing about theta."""
-    if len(x) > 1 and bool((x == x[0]).all()):
+    if len(x) > 1 and bool(((x == x[0]) | (x.isnan() & x[0].isnan())).all()):
         raise ValueError(
             f"`simulator` returned the same x for all {len(x)} parameters, so x says nothing "
             "about theta. Check that the simulator uses its argument."

@@ -16,16 +16,15 @@ all: the fit is amortised.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from simulators.arguments import as_tensor
 from simulators.summary import summary
 
 from ..config import ABIConfig
 from ..encoders.choice import build_encoder, features_of
+from ..encoders.layout import Layout
 from ..generators.conditional import ConditionalFlows
 from ..plan import answers_elsewhere
 from ..quantiles.kernel import FixedKernel
@@ -83,7 +82,7 @@ class Reach:
     def doubts(self, q: ConditionalFlows, x: Tensor, seed: int = 0) -> list[str | None]:
         """Of each x (n, p) why the answer does not hold there; None where it does."""
         share = self._share_inside(q, x, seed)
-        far = self._distance(x)
+        far = self._distance(x, q.encoders.layout)
         return [
             _beyond(float(part)) if part < SHARE_INSIDE else _unlike(float(away))
             if away > _FARTHER else None
@@ -97,36 +96,17 @@ class Reach:
         inside = inside_all(self.regions, draws.flatten(0, 1))
         return inside.reshape(draws.shape[:2]).float().mean(dim=0)
 
-    def _distance(self, x: Tensor) -> Tensor:
+    def _distance(self, x: Tensor, layout: Layout) -> Tensor:
         """Distance of each x to its neighbours, over the largest among the simulations."""
         if len(self.simulated) < 2:
             return torch.zeros(len(x))
-        encoder = build_encoder("flat", self.simulated)
+        encoder = build_encoder("flat", self.simulated, layout)
         known = features_of(encoder, self.simulated)
         own, theirs = (
             neighbour_distances(known),
             neighbour_distances(known, features_of(encoder, x)),
         )
         return theirs / own.max().clamp_min(1e-30)
-
-
-def as_observations(x: Any, x_dim: int) -> Tensor:
-    """One observation (p,) or several (n, p) as rows, or say what is wrong with them.
-
-    Raises:
-        ValueError: if they have another width, or are not finite.
-    """
-    given = as_tensor(x, "x", torch.float32)
-    rows = given[None] if given.ndim == 1 else given
-    if rows.ndim != 2 or rows.shape[1] != x_dim:
-        raise ValueError(
-            f"`x` must hold {x_dim} values an observation, as x_o does; got shape "
-            f"{tuple(given.shape)}."
-        )
-    bad = int((~torch.isfinite(rows)).any(dim=1).sum())
-    if bad:
-        raise ValueError(f"`x` must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
-    return rows
 
 
 def _beyond(share: float) -> str:

@@ -174,7 +174,7 @@ class Round:
         """Step 3: pairs from the current proposal."""
         number = len(before.records) + 1 if before else 1
         if before is None and self.work.simulations is not None:
-            return self._given(self.work.simulations)
+            return self._given(self.work.simulations, seed)
         num_calls = self._calls(number)
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
@@ -201,11 +201,12 @@ class Round:
         check_varies(sampled.x)
         return sampled
 
-    def _given(self, simulations: Simulations) -> Sampled:
+    def _given(self, simulations: Simulations, seed: int) -> Sampled:
         """The first round's pairs, made before."""
         check_shapes(simulations, self.problem.theta_dim, self.problem.x_o)
         check_varies(simulations.x)
-        theta, x, failures = simulations.theta, simulations.x, simulations.failures
+        theta, failures = simulations.theta, simulations.failures
+        x = self.problem.seen(simulations.x, child_seed(seed, 1))
         return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
 
     def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:

@@ -53,19 +53,21 @@ class Observed:
     def of(x_o: Any) -> Observed:
         """A number, a list, an array, a tensor, a dict, or a row of a data frame.
 
+        NaN is a value that was not measured.
+
         Raises:
             TypeError: if it does not consist of numbers.
-            ValueError: if some are not finite.
+            ValueError: if some are infinite.
         """
         parts = named_parts(x_o)
         if parts is not None:
             rows = [_numbers(part, f"`x_o` {name!r}").reshape(-1) for name, part in parts.items()]
-            values = as_observation(torch.cat([torch.empty(0), *rows]))
+            values = as_observation(torch.cat([torch.empty(0), *rows]), gaps=True)
             return Observed(values, tuple(parts), tuple(len(row) for row in rows))
         values = _numbers(x_o, "`x_o`")
         values = values.reshape(1) if values.ndim == 0 else values
         if values.ndim == 1 or len(values) == 1 == values.ndim - 1:
-            values = as_observation(values)
+            values = as_observation(values, gaps=True)
         return Observed(values)
 
     def fits(self, returned: Returned) -> bool:
@@ -82,11 +84,12 @@ class Observed:
             ValueError: if it is not one observation of that simulator.
         """
         if returned is None:
-            return as_observation(self.values)
+            return as_observation(self.values, gaps=True)
         if self.names and returned.names:
             return self._by_name(returned)
         same = tuple(self.values.shape) == returned.shape
-        return as_observation(self.values.reshape(-1) if same else self.values, returned.size)
+        values = self.values.reshape(-1) if same else self.values
+        return as_observation(values, returned.size, gaps=True)
 
     def _by_name(self, returned: Returned) -> Tensor:
         missing = [name for name in returned.names if name not in self.names]
@@ -101,6 +104,13 @@ class Observed:
         for name, size in zip(returned.names, returned.sizes, strict=True):
             check_length(len(blocks[name]), size, f" of {name!r}")
         return torch.cat([blocks[name] for name in returned.names])
+
+
+def same_values(first: Tensor, second: Tensor) -> bool:
+    """Whether two observations are one: the same values, and the same gaps."""
+    return torch.equal(first.nan_to_num(0.0), second.nan_to_num(0.0)) and torch.equal(
+        first.isnan(), second.isnan()
+    )
 
 
 def _shape(value: Any) -> tuple[int, ...]:

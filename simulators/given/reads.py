@@ -7,6 +7,7 @@ A function that speaks of numpy is given arrays; one with a generator of its own
 from __future__ import annotations
 
 import functools
+import inspect
 import random
 import sys
 from collections.abc import Iterator
@@ -86,6 +87,8 @@ def _root(value: Any) -> str:
 
 def _referred(function: Any) -> Iterator[Any]:
     """The function, and what it and the functions and objects of its module refer to."""
+    if not isinstance(function, FunctionType):  # what stands around one
+        function = inspect.unwrap(function)
     seen, waiting = set[int](), [function]
     home = getattr(_plain(function), "__module__", None)
     while waiting:

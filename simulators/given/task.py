@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,6 +16,24 @@ from .function import Form, FunctionSimulator, as_seeded, declared_form, is_seed
 from .observation import Observed, Returned
 from .priors import as_sampler, names_of, sample_prior
 from .probe import NUM_PROBES, find_form
+
+
+@runtime_checkable
+class Around(Protocol):
+    """What says something of a simulator that it holds, of whatever form, and acts in its place."""
+
+    @property
+    def simulator(self) -> Any:
+        """The one inside."""
+        ...
+
+    def around(self, simulator: Any) -> Self:
+        """The same around another."""
+        ...
+
+    def __call__(self, theta: Tensor, seed: int | None = None, *, first_row: int = 0) -> Tensor:
+        """Simulate, as a seeded simulator."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,9 @@ def recognise(
         TypeError: if it cannot be called, or asks for other arguments than the parameters.
         ValueError: if a plain function works in no form.
     """
+    if isinstance(simulator, Around):
+        found = recognise(simulator.simulator, theta, own, given, observed, timeout)
+        return replace(found, simulator=simulator.around(found.simulator))
     if isinstance(simulator, CustomTask):
         if simulator.form is not None or simulator.seeds_itself:
             return Recognised(simulator, simulator.names)
@@ -221,6 +242,10 @@ def from_function(
     torch.Size([3, 2])
     """
     refuse_other(f, "f", "from_function(f, prior)")
+    if isinstance(f, Around):
+        item_dim = getattr(f, "item_dim", item_dim)
+        how = prior, batched, parameter_names, item_dim, num_series
+        return cast(CustomTask, f.around(from_function(f.simulator, *how)))  # acts as one
     form = None if batched is None else Form(batched=batched)
     task = CustomTask(f, as_sampler(prior), form, None, item_dim, num_series)
     if parameter_names is None:

@@ -69,8 +69,8 @@ def row_wise(simulator: object) -> bool:
 
 def any_cut(simulator: object) -> bool:
     """Whether every cut gives the same rows: true but for plain functions of many theta."""
-    function = getattr(simulator, "simulator", simulator)  # a custom task carries the user's
-    return not getattr(function, "batched", False)
+    inner = getattr(simulator, "simulator", None)  # a custom task carries the user's, as gaps do
+    return not getattr(simulator, "batched", False) and (inner is None or any_cut(inner))
 
 
 def simulate_batch(
@@ -186,7 +186,8 @@ def _row_by_row(
 
 
 def _finite_rows(simulator: SeededSimulator, batch: Batch, x: FloatArray) -> BatchResult:
-    finite = np.isfinite(x).all(axis=1)
+    own = getattr(simulator, "usable_rows", None)  # where NaN may be data
+    finite = np.isfinite(x).all(axis=1) if own is None else own(x)
     index = batch.first_row + np.arange(len(x))
     failures = tuple(
         Failure(int(index[i]), _why_not_finite(simulator, batch.theta[i], x[i]))

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from ..arguments import as_path
 from ..base import Failure, Simulations
 from ..files.disk import force_folder, hold_folder
+from ..gaps.mechanism import WithGaps
 from ..given.command import Command
 from ..given.function import FunctionSimulator
 from ..given.task import CustomTask
@@ -205,6 +206,10 @@ def identify(simulator: Any) -> Identity:
     if isinstance(simulator, FunctionSimulator):
         inner = identify(simulator.function)
         return replace(inner, settings={"batched": simulator.batched} | inner.settings)
+    if isinstance(simulator, WithGaps):
+        inner, missing = identify(simulator.simulator), simulator.missing
+        gaps = _plain(missing) if missing is None or simulator.places else identify(missing).code
+        return replace(inner, settings={"missing": gaps or True} | inner.settings)
     if isinstance(simulator, functools.partial):
         inner = identify(simulator.func)
         given = _plain_values(dict(enumerate(simulator.args)) | simulator.keywords)

@@ -139,7 +139,7 @@ FIT: dict[str, tuple[dict[str, Any], str]] = {
     "another width": ({"x_o": X[:3]}, "`x_o` must .*got 3 values and .*of 4. Pass x_o in the form"),
     "many x_o": ({"x_o": X.repeat(3, 1)}, r"`x_o` must be one.*\(3, 4\). Pass one row, x_o\[0\]"),
     "a column": ({"x_o": X[:, None]}, r"`x_o` must be one.*\(4, 1\).*all of it as one, x_o.resh"),
-    "NaN in x_o": ({"x_o": X * math.nan}, "`x_o` must be finite; 4 of its 4 .*Impute or drop"),
+    "NaN in x_o": ({"x_o": X * math.nan}, "`x_o` must hold a value that was measured; all 4 .*NaN"),
     # numbers
     "text": ({"num_simulations": "1000"}, "`num_simulations` must be .*'1000', a str. Write 1000"),
     "a float": ({"num_simulations": 1e3}, "`num_simulations` must be a whole.*float. Write 1000"),

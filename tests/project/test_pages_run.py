@@ -17,6 +17,7 @@ FENCED = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.D
 PAGES = [
     "how_to/bring_your_own",
     "how_to/cluster",
+    "how_to/gaps_and_trials",
     "how_to/many_observations",
     "how_to/pictures",
     "how_to/toolchain",

@@ -197,6 +197,12 @@ def _name(q: Posterior) -> str:
     return type(q.q if isinstance(q, OfRows) else q).__name__
 
 
+_OR_GAPS = (
+    "; where NaN is a value not measured, fill it in and let a column of x say where it is, in "
+    "what q is given too"
+)
+
+
 def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
     """Return theta (N, d) and x, flat, (N, p) as finite float32 matrices that pair row by row."""
     theta, x = as_numbers(theta, "theta"), flat_rows(x, "x")
@@ -219,7 +225,8 @@ def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
             first = int(bad.nonzero()[0, 0])
             raise ValueError(
                 f"`{name}` must be finite; {int(bad.sum())} of {len(values)} rows hold NaN or "
-                f"infinity, the first is row {first}. Drop these rows from theta and x alike."
+                f"infinity, the first is row {first}. Drop these rows from theta and x alike"
+                f"{_OR_GAPS if name == 'x' and values.isnan().any() else ''}."
             )
     if len(theta) < minimum:
         raise ValueError(

@@ -13,6 +13,7 @@ from simulators.running.engines import Engine
 from ...files.origin import from_origin
 from ...files.run_folder import RunFolder
 from ...posterior import ABIPosterior
+from ...quantiles.kernel import layout_of
 from ...rounds.problem import Problem, posed_again
 from .loading import load_instance, load_prior
 
@@ -22,7 +23,8 @@ def problem_of(
 ) -> Problem:
     """Prior and simulator as named here, or as the run names them."""
     model, theta_prior = found_simulator_and_prior(path, simulator, prior)
-    return posed_again(None, model, theta_prior, posterior.x_o, posterior.parameter_names)
+    known = None, model, theta_prior, posterior.x_o, posterior.parameter_names
+    return posed_again(*known, layout=layout_of(posterior.kernel))
 
 
 def found_simulator_and_prior(

@@ -22,7 +22,7 @@ from ...plan import CHECK_FRACTION, Plan, answers_elsewhere, default_rounds
 from ...posterior import ABIPosterior
 from ...report.plotting import plot_marginals
 from ...report.summary import described, mean_and_sd
-from ...rounds.problem import Problem, pose
+from ...rounds.problem import Problem, observed_by, pose
 from ...rounds.steps import Work
 from ...sampler import placed
 from .loading import load_array, load_instance, load_prior
@@ -107,7 +107,7 @@ def _stored(path: Path) -> Simulations:
 
 def _observation(model: Any, path: Path | None) -> Tensor:
     if path is not None:
-        return load_array(path, "--observed").reshape(-1)
+        return observed_by(model, load_array(path, "--observed").reshape(-1)).values
     try:
         observation: Tensor = model.observation
     except (AttributeError, NotImplementedError):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
+
+from simulators.given.observation import same_values
 
 from ...config import ABIConfig
 from ...files.run_folder import POSTERIOR
@@ -75,7 +76,7 @@ def check_observation(x_o: Tensor, observed: Tensor | None) -> None:
     Raises:
         ValueError: if they differ.
     """
-    if observed is not None and not torch.equal(observed, x_o):
+    if observed is not None and not same_values(observed, x_o):
         raise ValueError(
             "`--observed`: the run began with another x_o. Leave it out to go on, or begin another "
             "run in another --out."

@@ -17,6 +17,7 @@ from validation.run import test_names
 
 from ...files.run_folder import posterior_file
 from ...posterior import ABIPosterior
+from ...quantiles.kernel import layout_of
 from ...report.validated import identity_of
 from ...rounds.judging import why_at_x_o_alone
 from ...saved import load
@@ -65,7 +66,9 @@ def observations(
     """Where the local tests look: what the file holds, or x_o of the fit if one is asked for."""
     if path is not None:
         return _read(path, x)
-    return fit.x_o if fit is not None and set(methods or ()) & set(LOCAL) else None
+    if fit is None or fit.x_o is None or not set(methods or ()) & set(LOCAL):
+        return None
+    return layout_of(fit.kernel).as_numbers(fit.x_o[None])[0]
 
 
 def identity(fit: ABIPosterior | None) -> dict[str, Any]:

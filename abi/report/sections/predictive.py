@@ -20,6 +20,7 @@ from ...pictures.predicted import (
     Predictive,
     draw_predicted,
     in_one_unit,
+    quantiles,
     simulated,
 )
 from ..sources import FitRecord
@@ -113,11 +114,12 @@ def _figure(found: Predictive) -> Figure:
 
 
 def _furthest(found: Predictive) -> Table:
-    order = np.argsort(found.tails, kind="stable")[:_NUM_FURTHEST]
+    order = np.argsort(found.tails, kind="stable")
+    order = order[~np.isnan(found.x_o[order])][:_NUM_FURTHEST]
     rows: list[tuple[Cell, ...]] = []
     for j in order:
-        spread = float(found.x[:, j].std())
-        values = (found.x_o[j], *np.quantile(found.x[:, j], [0.05, 0.5, 0.95]))
+        spread = float(np.nanstd(found.x[:, j]))
+        values = (found.x_o[j], *quantiles(found.x[:, [j]], [0.05, 0.5, 0.95])[:, 0])
         cells = (Written(measured(float(value), spread), float(value)) for value in values)
         rows.append((int(j) + 1, *cells, float(f"{found.tails[j]:.2g}")))
     columns = ("value number", "x_o", "5%", "median", "95%", "share as far out")

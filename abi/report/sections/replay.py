@@ -200,7 +200,7 @@ def _observation(record: FitRecord) -> tuple[list[str], str]:
     x_o = record.posterior.observation
     if len(x_o) <= _LONGEST_OBSERVATION:
         shortest = [float(str(value)) for value in x_o.numpy()]  # that reads back as the same
-        values = pformat(shortest, width=70, compact=True)
+        values = pformat(shortest, width=70, compact=True).replace("nan", "torch.nan")
         return ["import torch"], f"x_o = torch.tensor({values})"
     if record.plan is None:
         return [], f"x_o = abi.load({record.name!r}).x_o"

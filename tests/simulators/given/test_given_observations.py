@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from simulators.given.observation import Observed, Returned
+from simulators.given.observation import Observed, Returned, same_values
 
 NAMED = Returned.of({"mean": 1.0, "counts": np.arange(3)})
 PLAIN = Returned.of([1.0, 2.0, 3.0])
@@ -49,6 +49,8 @@ def test_named_values_take_the_order_of_the_simulator() -> None:
     row = pd.DataFrame({"b": [1.0, 3.0], "a": [2.0, 4.0]}).iloc[1]
     assert Observed.of(row).matched(Returned.of({"a": 0.0, "b": 0.0})).tolist() == [4.0, 3.0]
     assert Observed.of([1, 7, 8, 9]).matched(NAMED).tolist() == [1, 7, 8, 9]
+    gaps = Observed.of({"counts": [7, np.nan, 9], "mean": 1}).matched(NAMED)
+    assert same_values(gaps, torch.tensor([1.0, 7.0, torch.nan, 9.0]))
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,8 @@ def test_named_values_take_the_order_of_the_simulator() -> None:
         ({"mean": 1, "counts": [1, 2, 3], "id": 4}, ValueError, "it also has 'id'"),
         ({"mean": 1, "counts": [1, 2]}, ValueError, "got 2 of 'counts' and simulations of 3"),
         ([1, 2, 3], ValueError, "as many values as a simulation; got 3 values and .* of 4"),
-        ([1, np.nan], ValueError, "`x_o` must be finite; 1 of its 2"),
-        ({"mean": np.inf, "counts": [1, 2, 3]}, ValueError, "`x_o` must be finite; 1 of its 4"),
+        ([1, np.inf], ValueError, "`x_o` must be finite, or NaN where nothing was measured; 1 of"),
+        ({"mean": np.inf, "counts": [1, 2, 3]}, ValueError, "`x_o` must be finite, .*; 1 of its 4"),
         ({"mean": "u"}, TypeError, "`x_o` 'mean' must be a tensor of numbers; got 'u'"),
         ("x", TypeError, "`x_o` must be a tensor of numbers; got 'x'"),
         (None, TypeError, "`x_o` must be a tensor of numbers; got None"),
