@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from simulators import Simulations
+from simulators.gaps.mechanism import declares_gaps, with_gaps_of
 from simulators.running.engines import Workers, check_workers
 
 from .config import ABIConfig
@@ -25,7 +26,7 @@ from .files.origin import from_origin, origin_of
 from .files.run_folder import Given, RunFolder
 from .plan import Plan, check_all_kept, check_generator, default_rounds
 from .posteriors import Posteriors
-from .rounds.problem import Problem, check_simulations, pose
+from .rounds.problem import Problem, check_measured, check_simulations, pose
 from .rounds.steps import Work
 from .sampler import placed
 
@@ -64,7 +65,8 @@ def fit_many(
         prior: as for :func:`abi.fit`.
         simulator: as for :func:`abi.fit`.
         observations: a list of K observations, each in a form that :func:`abi.fit` takes; an array
-            (K, p); or a data frame, a row each.
+            (K, p); or a data frame, a row each. NaN is a value that was not measured, in each
+            observation another one where that is so.
         num_simulations: the most simulator calls for all of them together, checks included.
         num_rounds: rounds that share these calls, as many as for :func:`abi.fit` when omitted.
         seed: whole number of at least 0. The same arguments and seed give the same posteriors.
@@ -187,13 +189,23 @@ def _each(observations: Any) -> list[Any]:
 def _of_several(problem: Problem, each: Sequence[Any]) -> Problem:
     """The problem of all observations together; the first stands in for x_o.
 
+    Where their gaps differ, and the simulator says nothing of gaps, each simulation gets those of
+    one of them.
+
     Raises:
         TypeError, ValueError: naming the observation that is not one of the simulator's.
     """
     rows = []
     for number, x_o in enumerate(each, 1):
         try:
-            rows.append(problem.at(x_o).x_o)
+            rows.append(problem.row(x_o))
+            check_measured(rows[-1], problem.simulator)
         except (TypeError, ValueError) as error:
             raise type(error)(f"`observations`, number {number}: {error}") from error
-    return replace(problem, amortised=True, several=torch.stack(rows))
+    several = torch.stack(rows)
+    absent = several.isnan()
+    if not declares_gaps(problem.simulator) and bool((absent != absent[0]).any()):
+        layout = replace(problem.layout.measured, missing="values")
+        simulator = with_gaps_of(problem.whole, several)
+        problem = replace(problem, simulator=simulator, layout=layout)
+    return replace(problem, amortised=True, several=several)

@@ -69,14 +69,24 @@ class Problem:
         Raises:
             ValueError: if it is not one finite observation of as many values.
         """
-        observation = observed_by(self.simulator, x_o).matched(self.returned)
-        check_width(self.x_o[None], observation)
-        if observation.isnan().any() and not declares_gaps(self.simulator):
+        observation = self.layout.hidden(self.row(x_o)[None])[0]
+        undeclared = observation.isnan().any() and not declares_gaps(self.simulator)
+        if undeclared and not torch.equal(observation.isnan(), self.x_o.isnan()):
             raise ValueError(
                 "`x_o` has gaps, and the fit has seen none: fit at that x_o; or fit "
                 "simulators.with_gaps(simulator, missing), which says what may go missing."
             )
         return replace(self, x_o=observation, amortised=False, several=None)
+
+    def row(self, x_o: Any) -> Tensor:
+        """An observation as the simulator gives it, (p,).
+
+        Raises:
+            ValueError: if it is not one of as many values.
+        """
+        observation = observed_by(self.simulator, x_o).matched(self.returned)
+        check_width(self.x_o[None], observation)
+        return observation
 
     @property
     def whole(self) -> SeededSimulator:
@@ -137,7 +147,7 @@ def pose(
     layout = Layout.of(simulator, len(observation)).with_gaps_of(observation)
     seeded = found.simulator
     if layout.missing == "nothing" or not declares_gaps(seeded):
-        _check_measured(observation)
+        check_measured(observation, seeded)
         seeded = with_places(seeded, observation)
     prior = without_inherited_density(prior)
     posed = prior, seeded, observation, support, names, layout, encoder
@@ -151,13 +161,13 @@ def observed_by(simulator: Any, x_o: Any) -> Observed:
     return Observed.of(x_o)
 
 
-def _check_measured(x_o: Tensor) -> None:
-    """Refuse an observation (p,) of nothing, where that says nothing.
+def check_measured(x_o: Tensor, simulator: Any) -> None:
+    """Refuse an observation (p,) of nothing, where the simulator does not say that this informs.
 
     Raises:
         ValueError: if all values are missing.
     """
-    if x_o.isnan().all():
+    if x_o.isnan().all() and not declares_gaps(simulator):
         raise ValueError(
             f"`x_o` must hold a value that was measured; all {len(x_o)} are NaN, and the posterior "
             "is the prior. Where nothing to be seen says something, declare how: "

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..given.function import Form, FunctionSimulator, as_seeded, refuse_other
 from ..given.reads import language
-from ..random import child_seed, stream_seed
+from ..random import child_seed, stream_seed, torch_generator
 
 _OF_SIMULATOR = {
     "prior", "parameter_names", "theta_dim", "x_dim", "item_dim", "num_series", "observation",
@@ -166,6 +166,23 @@ def with_places(simulator: Callable[..., Any], x_o: Tensor) -> Callable[..., Any
     """A simulator whose simulations have the gaps of x_o (p,), where it declares none itself."""
     places = x_o.isnan().nonzero()[:, 0].tolist()
     return WithGaps(simulator, tuple(places)) if places else simulator
+
+
+def with_gaps_of(simulator: Callable[..., Any], observations: Tensor) -> WithGaps:
+    """A simulator whose simulations have the gaps of one of some observations (K, p), at random."""
+    return WithGaps(simulator, GapsOf(observations.isnan()))
+
+
+@dataclass(frozen=True, eq=False)
+class GapsOf:
+    """A mechanism: what is missing in one of some observations, (K, p), whatever is simulated."""
+
+    missing: Tensor
+
+    def __call__(self, x: Tensor, seed: int) -> Tensor:
+        """Places of x (p,) that go missing, (p,)."""
+        row = torch.randint(len(self.missing), (1,), generator=torch_generator(seed))
+        return self.missing[row[0]]
 
 
 def declares_gaps(simulator: Any) -> bool:

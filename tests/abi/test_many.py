@@ -157,7 +157,7 @@ def test_observations_come_in_any_form_and_pairs_made_before_serve() -> None:
         ([], "`observations` holds none"),
         ({"x": 1.0}, "`observations` must be a list of observations"),
         (0.5, "`observations` must be a list of observations"),
-        ([[0.0, 0.0], [0.0, float("nan")]], "`observations`, number 2: `x_o` must be finite"),
+        ([[0.0, 0.0], [0.0, float("inf")]], "`observations`, number 2: `x_o` must be finite"),
         ([[0.0, 0.0], [0.0]], "`observations`, number 2: `x_o` must have as many values"),
     ],
 )
@@ -177,3 +177,28 @@ def test_unusual_observations_are_named() -> None:
     rows = [[0.0, 0.0], [30.0, -30.0]]
     with pytest.warns(UserWarning, match=r"1 of 2 are unusual for this model \(number 2\)"):
         several(rows, num_simulations=400, num_rounds=1, check_fraction=0.0)
+
+
+def test_gaps_may_differ_between_observations() -> None:
+    """Of N(theta_j, .01) each, what was not measured leaves the prior: exactly known."""
+    nan = float("nan")
+    rows = [[0.4, -0.3], [nan, 0.5], [0.2, nan]]
+    found = several(rows, num_simulations=3_000, check_fraction=0.1)
+    for posterior, row in zip(found, rows, strict=True):
+        draws = posterior.sample((4_000,))
+        for place, value in enumerate(row):
+            known = value == value
+            mean, sd = (value / 1.01, (0.01 / 1.01) ** 0.5) if known else (0.0, 1.0)
+            assert abs(float(draws[:, place].mean()) - mean) < 0.4 * sd
+            assert float((draws[:, place].std() / sd).log().abs()) < 0.35
+        assert posterior.verdict.check.p_value is not None
+
+
+def test_the_same_gaps_are_left_out_of_all_simulations() -> None:
+    rows = [[0.4, float("nan")], [0.1, float("nan")]]
+    asked = {"num_simulations": 400, "num_rounds": 1, "check_fraction": 0.0}
+    found = several(rows, **asked)
+    assert found[0].kernel is not None
+    assert found[0].kernel.layout.gaps == (1,)
+    with pytest.raises(ValueError, match="number 2: `x_o` must hold a value that was measured"):
+        several([rows[0], [float("nan")] * 2], **asked)
