@@ -8,6 +8,10 @@ from .files.versions import __version__
 
 if TYPE_CHECKING:
     from . import baselines, metrics
+    from .comparison.odds import LogOdds
+    from .comparison.result import ModelComparison
+    from .comparison.run import compare_models
+    from .comparison.verdict import ComparisonVerdict
     from .config import ABIConfig
     from .posterior import ABIPosterior
     from .quantiles.distance import QuantileTable, msw_distance
@@ -21,10 +25,14 @@ else:  # torch is imported as a name is first used: a command's help does withou
         {
             "ABIConfig": "config",
             "ABIPosterior": "posterior",
+            "ComparisonVerdict": "comparison.verdict",
+            "LogOdds": "comparison.odds",
+            "ModelComparison": "comparison.result",
             "QuantileTable": "quantiles.distance",
             "RoundRecord": "rounds.record",
             "Verdict": "verdict.record",
             "baselines": "baselines",
+            "compare_models": "comparison.run",
             "fit": "sampler",
             "load": "saved",
             "metrics": "metrics",
@@ -36,11 +44,15 @@ else:  # torch is imported as a name is first used: a command's help does withou
 __all__ = [
     "ABIConfig",
     "ABIPosterior",
+    "ComparisonVerdict",
+    "LogOdds",
+    "ModelComparison",
     "QuantileTable",
     "RoundRecord",
     "Verdict",
     "__version__",
     "baselines",
+    "compare_models",
     "fit",
     "load",
     "metrics",
