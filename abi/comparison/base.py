@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 _PAIRS_A_TERM = 40  # of training
+_STEPS = 60
 _RIDGE = 1.0  # of a coefficient of a column with sd 1, beside the sum of losses
 
 
@@ -63,37 +64,31 @@ def affordable(num_features: int, num_pairs: int) -> int:
     return max((k for k in (1, 2) if _PAIRS_A_TERM * terms[k] <= num_pairs), default=0)
 
 
-def fitted(
-    features: Tensor, model: Tensor, counts: Tensor, generator: torch.Generator
-) -> Quadratic:
-    """Fit to features (n, k) of the models (n,), each pair with a random weight.
-
-    The weights, exponential with mean 1, are those of the Bayesian bootstrap (Rubin 1981): fits
-    differ as those to other pairs would.
+def fitted(features: Tensor, model: Tensor, weights: Tensor, shares: Tensor) -> Quadratic:
+    """Fit to features of models.
 
     Args:
-        features: what is seen of x.
-        model: its number.
-        counts: pairs of each model, (M,).
-        generator: of the weights.
+        features: what is seen of x, (n, k).
+        model: the number of the model that made it, (n,).
+        weights: of the pairs, (n,).
+        shares: log share of each model among them, (M,).
     """
     order = affordable(features.shape[1], len(features))
     columns = expanded(features, order)
     center, scale = columns.mean(dim=0), columns.std(dim=0)
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     columns = (columns - center) / scale
-    shares = (counts / counts.sum()).log()
-    weight = torch.empty(len(features)).exponential_(generator=generator)
-    values = torch.zeros(1 + columns.shape[1], len(counts), requires_grad=True)
-    optimizer = torch.optim.LBFGS([values], max_iter=60, line_search_fn="strong_wolfe")
+    values = torch.zeros(1 + columns.shape[1], len(shares), requires_grad=True)
+    optimizer = torch.optim.LBFGS([values], max_iter=_STEPS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()
         logits = columns @ values[1:] + values[0] + shares
         losses = cross_entropy(logits, model, reduction="none")
-        total = (weight * losses).sum() + _RIDGE / 2 * values[1:].square().sum()
-        (total / len(features)).backward()  # type: ignore[no-untyped-call]
-        return total.detach() / len(features)
+        penalty = _RIDGE / 2 * values[1:].square().sum()
+        total = ((weights * losses).sum() + penalty) / len(features)
+        total.backward()  # type: ignore[no-untyped-call]
+        return total.detach()
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
     return Quadratic(center, scale, values.detach(), order)

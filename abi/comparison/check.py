@@ -9,8 +9,9 @@ sums of residuals r_im = 1[m_i = m] - q(m | x_i) with known variance V under q:
   is below 0, where not sure enough above.
 - *share*: sum_i r_im of each model m, the largest |.|^2 / V: a model is favoured.
 - *bins*: the same within fifths of the pairs by q(m | x): calibration, bin by bin.
-- *features*: sum_i f_ij r_im for each feature j of x that the networks saw: a model is favoured
-  where the feature is large.
+- *features*: sum_i f_ij r_im for each feature j of x, the largest: a model is favoured where the
+  feature is large. Features are those that the networks saw and those of the other encoders, by
+  which what the networks overlook comes to light.
 - *near x_o*: sum_i w_i r_im, with weights w that fall with the distance from x_o.
 
 Their p-values are combined as those of a fit's panel are (:mod:`validation.swaps.panel`), at the
@@ -36,7 +37,6 @@ LEAST_PAIRS = 50
 ALPHA = 0.05
 """Level of all tests together."""
 _BINS = 5
-_MOST_FEATURES = 32
 _LEAST_VARIANCE = 1e-12  # where q leaves nothing to chance, and rounding something
 NAMES: Mapping[str, str] = {
     "sure": "too sure or unsure",
@@ -87,7 +87,7 @@ def check_probabilities(
     Args:
         log_q: log q(m | x_i) under equal prior probabilities, (n, M).
         model: the true m_i, (n,).
-        features: what the networks saw of x, (n, k).
+        features: of x, (n, k).
         weights: that fall with the distance of x_i from x_o, (n,).
         seed: of the draws.
         num_draws: of all models from q; the least p-value is 1 / (num_draws + 1).
@@ -95,11 +95,17 @@ def check_probabilities(
     if len(model) < LEAST_PAIRS:
         return ModelCheck(len(model))
     q = log_q.double().exp()
-    generator = torch_generator(seed)
-    drawn = torch.multinomial(q, num_draws, replacement=True, generator=generator)  # (n, B)
+    drawn = torch.multinomial(q, num_draws, replacement=True, generator=torch_generator(seed))
     outcomes = torch.cat([model[:, None], drawn], dim=1).T  # (1 + B, n)
-    z = {name: _z(parts, q, outcomes) for name, parts in _parts(log_q, features, weights).items()}
-    statistics = torch.stack([values.square().amax(dim=1) for values in z.values()])
+    one = torch.ones(len(model), 1)
+    z = {
+        "sure": _sureness(log_q.double(), q, outcomes),
+        "share": _leanings(one, q, outcomes),
+        "bins": _by_bins(q, outcomes),
+        "features": _leanings(features - features.mean(dim=0), q, outcomes),
+        "near x_o": _leanings(weights[:, None], q, outcomes),
+    }
+    statistics = torch.stack([values.double().square().amax(dim=1) for values in z.values()])
     p_values, p_value, _ = combined(statistics, torch.ones(len(statistics)))
     return ModelCheck(
         len(model),
@@ -110,31 +116,31 @@ def check_probabilities(
     )
 
 
-def _parts(log_q: Tensor, features: Tensor, weights: Tensor) -> dict[str, Tensor]:
-    """Coefficients of the residuals r_im in each test's sums, (sums, n, M)."""
-    count, num_models = log_q.shape
-    each = torch.eye(num_models).double()[:, None]  # (M, 1, M)
-    ranks = log_q.argsort(dim=0).argsort(dim=0) * _BINS // count  # (n, M)
-    bins = [each * (ranks == k).double() for k in range(_BINS)]
-    seen = features[:, :_MOST_FEATURES].double()
-    seen = seen - seen.mean(dim=0)
-    by_feature = torch.cat([each * column[None, :, None] for column in seen.T])
-    return {
-        "sure": log_q.double().clamp_min(-30.0)[None],
-        "share": each.expand(-1, count, -1),
-        "bins": torch.cat(bins),
-        "features": by_feature,
-        "near x_o": each * weights.double()[None, :, None],
-    }
+def _sureness(log_q: Tensor, q: Tensor, outcomes: Tensor) -> Tensor:
+    """The log score over its sd under q, for rows of outcomes (r, n): (r, 1)."""
+    mean = (q * log_q).sum(dim=1)
+    variance = (q * (log_q - mean[:, None]).square()).sum()
+    scores = log_q[torch.arange(len(q)), outcomes].sum(dim=1) - mean.sum()
+    return scores[:, None] / variance.clamp_min(_LEAST_VARIANCE).sqrt()
 
 
-def _z(parts: Tensor, q: Tensor, outcomes: Tensor) -> Tensor:
-    """Sums (s, n, M) of residuals over their sds, for every row of outcomes (r, n): (r, s)."""
-    mean = (parts * q).sum(dim=2)  # (s, n)
-    variance = ((parts - mean[..., None]).square() * q).sum(dim=(1, 2))
-    rows = torch.arange(outcomes.shape[1])
-    sums = [
-        part[rows, outcomes].sum(dim=1) - expected.sum()
-        for part, expected in zip(parts, mean, strict=True)
-    ]
-    return torch.stack(sums, dim=1) / variance.clamp_min(_LEAST_VARIANCE).sqrt()
+def _leanings(columns: Tensor, q: Tensor, outcomes: Tensor) -> Tensor:
+    """Sums over i of columns (n, k) times the residuals of each model, over their sds: (r, M k)."""
+    return torch.cat([_leaning(columns, q[:, m], outcomes == m) for m in range(q.shape[1])], dim=1)
+
+
+def _leaning(columns: Tensor, q: Tensor, made: Tensor) -> Tensor:
+    """The same of one model with probabilities q (n,), and whether it made each x, (r, n)."""
+    variance = (columns.double().square() * (q * (1.0 - q))[:, None]).sum(dim=0)
+    sums = made.float() @ columns.float() - (q.float() @ columns.float())
+    return sums / variance.clamp_min(_LEAST_VARIANCE).sqrt().float()
+
+
+def _by_bins(q: Tensor, outcomes: Tensor) -> Tensor:
+    """Residuals of each model in fifths of the pairs by its probability, (r, M 5)."""
+    place = q.argsort(dim=0).argsort(dim=0) * _BINS // len(q)  # (n, M)
+    parts = []
+    for m in range(q.shape[1]):
+        columns = torch.nn.functional.one_hot(place[:, m], _BINS)
+        parts.append(_leaning(columns, q[:, m], outcomes == m))
+    return torch.cat(parts, dim=1)

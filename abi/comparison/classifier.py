@@ -10,6 +10,9 @@ pairs that no network saw: a common scale and one shift a model (vector scaling)
 cross entropy there, so that what is said too surely is said less so. The other pairs that no
 network saw check it (:mod:`abi.comparison.check`).
 
+The pairs have weights that each network draws for itself, exponential with mean 1, as the Bayesian
+bootstrap has them (Rubin 1981): so the networks differ as networks of other pairs would.
+
 Encoders are those of a fit (:mod:`abi.encoders.choice`): short trainings race, and the best fixed
 one, with a learned one where it suits, is trained whole.
 
@@ -46,7 +49,7 @@ from .pairs import Labelled
 
 _MEMBERS = range(4)
 _HIDDEN = (64, 64)
-_TRAINING = TrainingSettings(learning_rate=3e-3, num_steps=1_000)
+_TRAINING = TrainingSettings(learning_rate=1e-3, weight_decay=0.1, num_steps=1_000)
 _RACE = 0.25  # of the steps
 _HELD_IN_RACE = 0.25  # of the pairs: a tenth tells encoders apart by chance
 _AHEAD = 0.97  # of a loss
@@ -190,6 +193,8 @@ def _trained(
     """One network, begun from a logistic regression where its encoder has nothing to learn."""
     counts = pairs.model.bincount()
     shares = (counts / counts.sum()).log()
+    generator = torch_generator(child_seed(seed, 2))
+    weights = torch.empty(len(pairs)).exponential_(generator=generator)
     with isolated_rng(child_seed(seed, 0)):
         module = build_encoder(encoder, pairs.x, layout)
         with torch.no_grad():
@@ -197,15 +202,16 @@ def _trained(
         seen, inputs = prepared(module, pairs.x)
         base = None
         if isinstance(seen, nn.Identity):
-            _, rows = training.split(len(inputs), torch_generator(child_seed(seed, 1)))
-            generator = torch_generator(child_seed(seed, 2))
-            base = fitted(inputs[rows], pairs.model[rows], counts, generator)
+            _, rows = training.split(len(pairs), torch_generator(child_seed(seed, 1)))
+            base = fitted(inputs[rows], pairs.model[rows], weights[rows], shares)
         member = Member(seen, num_features, len(counts), base)
 
-    def loss(inputs: Tensor, model: Tensor) -> Tensor:
-        return cross_entropy(member(inputs) + shares, model)
+    def loss(inputs: Tensor, model: Tensor, weights: Tensor) -> Tensor:
+        losses = cross_entropy(member(inputs) + shares, model, reduction="none")
+        return (weights * losses).mean()
 
-    log = train(member, loss, (inputs, pairs.model), training, child_seed(seed, 1))
+    data = inputs, pairs.model, weights
+    log = train(member, loss, data, training, child_seed(seed, 1))
     member.encoder = module
     return member, log
 

@@ -11,13 +11,15 @@ from torch import Tensor
 
 from simulators.random import child_seed
 
-from ..encoders.choice import FIXED
+from ..encoders.choice import FIXED, build_encoder, candidates, features_of
 from ..rounds.plausibility import plausibility
 from .check import check_probabilities
 from .classifier import Classifier
 from .odds import LogOdds, log_odds, nearness, places, units_of
 from .pairs import Labelled
 from .verdict import ComparisonVerdict, judged
+
+_VIEWS, _MOST_COLUMNS = ("flat", "sorted", "moments"), 32  # of the check; of each view
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +149,7 @@ def judge(
     check = check_probabilities(
         classifier(unseen.check.x),
         unseen.check.model,
-        classifier.features(unseen.check.x),
+        _views(classifier, unseen.check.x),
         nearness(around.known[len(unseen.calibration) :], around.here),
         child_seed(seed, 0),
     )
@@ -162,6 +164,14 @@ def judge(
         dict(zip(names, unseen.failures, strict=True)),
     )
     return Judged(probabilities, torch.stack(intervals), factors, verdict)
+
+
+def _views(classifier: Classifier, x: Tensor) -> Tensor:
+    """Features of x (n, p) that probabilities may hang on: those seen, and other encoders'."""
+    others = [name for name in candidates(x.shape[1], classifier.layout) if name in _VIEWS]
+    built = [build_encoder(name, x, classifier.layout) for name in others]
+    parts = [features_of(encoder, x) for encoder in built]
+    return torch.cat([part[:, :_MOST_COLUMNS] for part in (classifier.features(x), *parts)], dim=1)
 
 
 def _plausibilities(

@@ -8,8 +8,10 @@ around x_o has the log likelihood
 
 and the interval is z_o + { d : max L - L(d) <= chi^2_{.95} / 2 }, with the weights scaled to sum to
 the effective number of pairs, (sum w)^2 / sum w^2. Where one side made none of the pairs near x_o,
-L rises for ever: the interval has one end, and all that can be said is "at least". Finite ends
-are moved out by how much the networks differ at x_o, which an average over neighbours cannot see.
+L rises for ever: the interval has one end, and all that can be said is "at least". So it is where
+the log odds are above log(n / 1.92), which is the most that n pairs can show, all of one side.
+Finite ends are moved out by how much the networks differ at x_o, which an average over neighbours
+cannot see.
 
 Source: Loader (1999), "Local regression and likelihood"; Cox (1958), "Two further applications of a
 model for binary regression".
@@ -26,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 _HALF_CHI = 1.92  # of 95%, one degree of freedom
-_SPREAD = 2.0  # sds of the networks
+_SPREAD = 3.18  # of an sd of four networks: the 95% quantile of Student's t
 _SHARE, _LEAST = 0.25, 200  # of the unseen pairs that count as near, and so many at least
 _STEPS, _WIDEST = 60, 80.0
 _SAID = 2.0  # weight of what the networks say of x, beside what they see
@@ -118,6 +120,7 @@ def log_odds(at: float, spread: float, said: Tensor, first: Tensor, weights: Ten
         weights: that fall with the distance from x_o, (n,).
     """
     w = weights.double() * (weights.sum() / weights.square().sum())
+    most = math.log(max(1.0, float(w.sum()) / _HALF_CHI))  # that such pairs can show
     sign = 2.0 * first.double() - 1.0
 
     def likelihood(shift: float) -> float:
@@ -142,7 +145,10 @@ def log_odds(at: float, spread: float, said: Tensor, first: Tensor, weights: Ten
         high = _crossing(lambda shift: likelihood(shift) - least, best, best + 2.0 * _WIDEST)
     center, extra = best if all(sides) else None, _SPREAD * spread
     low, high = _further(low, center, -extra), _further(high, center, extra)
-    return LogOdds(at, at + min(0.0, low), at + max(0.0, high))
+    low, high = at + min(0.0, low), at + max(0.0, high)
+    low, high = (min(low, most), math.inf) if at > most else (low, high)
+    low, high = (-math.inf, max(high, -most)) if at < -most else (low, high)
+    return LogOdds(at, low, high)
 
 
 def _further(end: float, center: float | None, extra: float) -> float:
