@@ -87,8 +87,8 @@ def fitted(features: Tensor, model: Tensor, weights: Tensor, shares: Tensor) -> 
         losses = cross_entropy(logits, model, reduction="none")
         penalty = _RIDGE / 2 * values[1:].square().sum()
         total = ((weights * losses).sum() + penalty) / len(features)
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         return total.detach()
 
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)
     return Quadratic(center, scale, values.detach(), order)

@@ -44,7 +44,7 @@ from ..encoders.choice import (
 from ..encoders.layout import Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from ..training.relu import relu_network
-from .base import fitted
+from .base import Quadratic, fitted
 from .pairs import Labelled
 
 _MEMBERS = range(4)
@@ -61,7 +61,7 @@ _RIDGE = 4.0  # 1 / variance of scale and shifts about 1 and 0
 class Member(nn.Module):
     """One network: an encoder, layers from its features to M logits, and what these add to."""
 
-    def __init__(self, encoder: nn.Module, num_features: int, count: int, base: nn.Module | None):
+    def __init__(self, encoder: nn.Module, num_features: int, count: int, base: Quadratic | None):
         super().__init__()
         self.encoder, self.base = encoder, base
         self.layers = relu_network((num_features, *_HIDDEN, count))
@@ -111,6 +111,12 @@ class Classifier:
     def raw(self, x: Tensor) -> Tensor:
         """The mean of the networks' log probabilities, (n, M), float64."""
         return torch.stack([_log_probs(member, x) for member in self.members]).mean(dim=0)
+
+    @property
+    def order(self) -> int | None:
+        """Of the logistic regressions that the networks begin from; None where there are none."""
+        base = self.members[0].base
+        return base.order if isinstance(base, Quadratic) else None
 
     @torch.no_grad()
     def features(self, x: Tensor) -> Tensor:
@@ -231,9 +237,9 @@ def calibrate(raw: Tensor, model: Tensor) -> tuple[Tensor, Tensor]:
         optimizer.zero_grad()
         logits = values[0].exp() * raw + values[1:] + offset
         total = cross_entropy(logits, model, reduction="sum") + _RIDGE / 2 * values.square().sum()
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         return total
 
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)
     found = values.detach()
     return found[0].exp(), found[1:] - found[1:].mean()

@@ -42,12 +42,11 @@ def write_comparison(
     for name in ("calibration", "check"):
         pairs: Labelled = getattr(unseen, name)
         tensors |= {f"{name}.x": pairs.x, f"{name}.model": pairs.model}
-    base = classifier.members[0].base
     header = {
         "names": names,
         "encoder": classifier.encoder,
         "layout": asdict(classifier.layout),
-        "order": None if base is None else base.order,
+        "order": classifier.order,
         "num_members": len(classifier.members),
         "losses": classifier.losses,
         "calls": unseen.calls,

@@ -57,6 +57,7 @@ class Unseen:
 class Judged:
     """What is known at one x, as :class:`~abi.ModelComparison` describes it."""
 
+    best: str
     probabilities: Tensor
     intervals: Tensor
     log_bayes_factors: tuple[LogOdds, ...]
@@ -163,7 +164,7 @@ def judge(
         dict(zip(names, unseen.calls, strict=True)),
         dict(zip(names, unseen.failures, strict=True)),
     )
-    return Judged(probabilities, torch.stack(intervals), factors, verdict)
+    return Judged(names[best], probabilities, torch.stack(intervals), factors, verdict)
 
 
 def _views(classifier: Classifier, x: Tensor) -> Tensor:

@@ -53,10 +53,13 @@ class LogOdds:
 
     @property
     def shown(self) -> float:
-        """The value, or the one end of the interval: no pair shows more."""
-        if math.isfinite(self.high):
-            return self.value if math.isfinite(self.low) else min(self.value, self.high)
-        return self.low
+        """The value, or the one end of the interval: no pair shows more.
+
+        0 where that end lies on the other side of 0.
+        """
+        if self.bounded:
+            return self.value
+        return max(0.0, self.low) if math.isfinite(self.low) else min(0.0, self.high)
 
     def to_dict(self) -> dict[str, float | None]:
         """Plain values for JSON; an end that no pair bounds is None."""

@@ -32,6 +32,7 @@ class ModelComparison:
         names: of the models.
         x_o: the observation, (p,).
         model_prior: prior probabilities, (M,).
+        best: the name of the most probable model.
         probabilities: posterior ones, (M,). Where no unseen pair of a model comes near x_o, they
             are the least that the pairs show for the best model: "at least".
         intervals: 95% intervals of them, (M, 2); an end is 0 or 1 where no pair bounds it.
@@ -46,6 +47,7 @@ class ModelComparison:
     names: tuple[str, ...]
     x_o: Tensor
     model_prior: Tensor
+    best: str
     probabilities: Tensor
     intervals: Tensor
     log_bayes_factors: tuple[LogOdds, ...]
@@ -72,6 +74,7 @@ class ModelComparison:
             names,
             x_o,
             model_prior,
+            found.best,
             found.probabilities,
             found.intervals,
             found.log_bayes_factors,
@@ -83,11 +86,6 @@ class ModelComparison:
         )
 
     plot = plot
-
-    @property
-    def best(self) -> str:
-        """The name of the most probable model."""
-        return self.names[int(self.probabilities.argmax())]
 
     @property
     def num_simulations(self) -> int:
