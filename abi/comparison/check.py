@@ -92,8 +92,6 @@ def check_probabilities(
         seed: of the draws.
         num_draws: of all models from q; the least p-value is 1 / (num_draws + 1).
     """
-    if len(model) < LEAST_PAIRS:
-        return ModelCheck(len(model))
     q = log_q.double().exp()
     drawn = torch.multinomial(q, num_draws, replacement=True, generator=torch_generator(seed))
     outcomes = torch.cat([model[:, None], drawn], dim=1).T  # (1 + B, n)

@@ -13,7 +13,7 @@ from simulators.random import child_seed
 
 from ..encoders.choice import FIXED, build_encoder, candidates, features_of
 from ..rounds.plausibility import plausibility
-from .check import check_probabilities
+from .check import LEAST_PAIRS, ModelCheck, check_probabilities
 from .classifier import Classifier
 from .odds import LogOdds, log_odds, nearness, places, units_of
 from .pairs import Labelled
@@ -147,13 +147,7 @@ def judge(
         moved = float(_logit(prior_log_q, number) - _logit(log_q[None], number))
         odds = around.against_all(number).moved(moved)
         intervals.append(torch.tensor([odds.low, odds.high]).double().sigmoid())
-    check = check_probabilities(
-        classifier(unseen.check.x),
-        unseen.check.model,
-        _views(classifier, unseen.check.x),
-        nearness(around.known[len(unseen.calibration) :], around.here),
-        child_seed(seed, 0),
-    )
+    check = _checked(classifier, unseen, around, child_seed(seed, 0))
     x_o_p_values = _plausibilities(names, x, classifier, unseen, child_seed(seed, 1))
     outcome, headline = judged(check, names, best, factors, x_o_p_values)
     verdict = ComparisonVerdict(
@@ -165,6 +159,16 @@ def judge(
         dict(zip(names, unseen.failures, strict=True)),
     )
     return Judged(names[best], probabilities, torch.stack(intervals), factors, verdict)
+
+
+def _checked(classifier: Classifier, unseen: Unseen, around: _Around, seed: int) -> ModelCheck:
+    """The check of the probabilities, where there are pairs enough."""
+    pairs = unseen.check
+    if len(pairs) < LEAST_PAIRS:
+        return ModelCheck(len(pairs))
+    weights = nearness(around.known[len(unseen.calibration) :], around.here)
+    views = _views(classifier, pairs.x)
+    return check_probabilities(classifier(pairs.x), pairs.model, views, weights, seed)
 
 
 def _views(classifier: Classifier, x: Tensor) -> Tensor:
