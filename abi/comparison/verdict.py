@@ -148,11 +148,7 @@ def wrong(check: ModelCheck, names: Sequence[str]) -> str:
     if worst in check.leanings:
         z = check.leanings[worst]
         most = max(range(len(z)), key=lambda number: abs(z[number]))
-        side = "less" if z[most] > 0.0 else "more"
+        often = "more" if z[most] > 0.0 else "less"
         where = " near x_o" if worst == "near x_o" else ""
-        return f"the data{where} are {names[most]}'s {_other(side)} often than its probability says"
+        return f"the data{where} are {names[most]}'s {often} often than its probability says"
     return f"rejected, above all by {NAMES[worst]}"
-
-
-def _other(side: str) -> str:
-    return "more" if side == "less" else "less"
