@@ -8,6 +8,10 @@ from .files.versions import __version__
 
 if TYPE_CHECKING:
     from . import baselines, metrics
+    from .comparison.odds import LogOdds
+    from .comparison.result import ModelComparison
+    from .comparison.run import compare_models
+    from .comparison.verdict import ComparisonVerdict
     from .config import ABIConfig
     from .many import fit_many, resume_many
     from .posterior import ABIPosterior
@@ -23,11 +27,15 @@ else:  # torch is imported as a name is first used: a command's help does withou
         {
             "ABIConfig": "config",
             "ABIPosterior": "posterior",
+            "ComparisonVerdict": "comparison.verdict",
+            "LogOdds": "comparison.odds",
+            "ModelComparison": "comparison.result",
             "Posteriors": "posteriors",
             "QuantileTable": "quantiles.distance",
             "RoundRecord": "rounds.record",
             "Verdict": "verdict.record",
             "baselines": "baselines",
+            "compare_models": "comparison.run",
             "fit": "sampler",
             "fit_many": "many",
             "load": "saved",
@@ -41,12 +49,16 @@ else:  # torch is imported as a name is first used: a command's help does withou
 __all__ = [
     "ABIConfig",
     "ABIPosterior",
+    "ComparisonVerdict",
+    "LogOdds",
+    "ModelComparison",
     "Posteriors",
     "QuantileTable",
     "RoundRecord",
     "Verdict",
     "__version__",
     "baselines",
+    "compare_models",
     "fit",
     "fit_many",
     "load",

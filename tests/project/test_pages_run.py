@@ -21,6 +21,7 @@ PAGES = [
     "how_to/many_observations",
     "how_to/pictures",
     "how_to/toolchain",
+    "how_to/which_model",
     "reference/models",
 ]
 # Of dask_jobqueue, whose jobs no machine of a test runs.
