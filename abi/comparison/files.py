@@ -73,7 +73,7 @@ def read_comparison(path: Path, own: nn.Module | None) -> dict[str, Any]:
         for key, tensor in tensors.items()
         if key.startswith("members.")
     }
-    layout, count = Layout(**header["layout"]), len(header["names"])
+    layout, count = Layout.of_values(header["layout"]), len(header["names"])
     width = state["0.layers.0.weight"].shape[1]
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
         members = nn.ModuleList()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators.arguments import as_tensor
+from simulators.given.observation import same_values
 
 from ..encoders.layout import PLAIN, Layout
 from ..rounds.problem import Problem, pose
@@ -74,7 +75,13 @@ def pose_models(
         except (TypeError, ValueError) as error:
             raise type(error)(f"`models` {name!r}: {error}") from error
     for name, problem in zip(given, posed, strict=True):
-        if not torch.equal(problem.x_o, posed[0].x_o):
+        gaps = [(part.layout.gaps, part.layout.missing) for part in (problem, posed[0])]
+        if gaps[0] != gaps[1]:
+            raise ValueError(
+                f"`models` must say the same of values that go missing; {name!r} says something "
+                f"else than {given[0]!r}. Wrap both by simulators.with_gaps, or neither."
+            )
+        if not same_values(problem.x_o, posed[0].x_o):
             raise ValueError(
                 f"`models` must return the named values of x in one order; {name!r} has another "
                 f"than {given[0]!r}. Reorder what one simulator returns."

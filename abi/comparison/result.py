@@ -8,14 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from simulators.arguments import as_path
-from simulators.base import as_observation, check_length
 from simulators.given.observation import Observed, Returned
 from validation.results.tables import html_table, text_table
 
+from ..encoders.layout import as_observations
 from .classifier import Classifier
 from .files import read_comparison, write_comparison
 from .judging import Judged, Unseen, judge
@@ -112,8 +111,8 @@ class ModelComparison:
         Raises:
             ValueError: if x is not one finite observation of as many values.
         """
-        other = Observed.of(x).matched(self.returned)
-        check_length(len(self.x_o), len(other))
+        given = Observed.of(x).matched(self.returned)
+        other = as_observations(given, len(self.x_o), self.classifier.layout)[0]
         made = other, self.model_prior, self.classifier, self.unseen, self.returned, self.seed
         return ModelComparison.of(self.names, *made)
 
@@ -123,10 +122,7 @@ class ModelComparison:
         They are the networks' own, but for log odds beyond what all unseen pairs together could
         show, which are cut there. :meth:`at` judges one of them, with intervals.
         """
-        rows = torch.as_tensor(x, dtype=torch.float32)
-        rows = rows[None] if rows.ndim == 1 else rows
-        for row in rows:
-            as_observation(row, len(self.x_o))
+        rows = as_observations(x, len(self.x_o), self.classifier.layout)
         log_q = self.classifier(rows)
         cut = log_q.clamp_min(-self.unseen.most_log_odds)
         return (cut + self.model_prior.log()).softmax(dim=1)
