@@ -20,10 +20,9 @@ pytest.importorskip("matplotlib")
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver"
+)
 WORDS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
     "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
