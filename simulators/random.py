@@ -6,6 +6,7 @@ import operator
 import random as python_random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def isolated_rng(seed: int) -> Iterator[None]:
     try:
         python_random.seed(seed)
         np.random.seed(seed % (1 << 32))  # noqa: NPY002
-        torch.manual_seed(seed)
+        _seed_torch(seed)
         yield
     finally:
         python_random.setstate(python_state)
@@ -101,3 +102,21 @@ def isolated_rng(seed: int) -> Iterator[None]:
         torch.set_rng_state(torch_state)
         if cuda_states is not None:
             torch.cuda.set_rng_state_all(cuda_states)
+
+
+def _seed_torch(seed: int) -> None:
+    """Seed every global stream of torch; where the CPU's is the only one, a thousand times faster.
+
+    ``torch.manual_seed`` leaves a stack trace with each device that might be used later.
+    """
+    if _has_devices():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
+@cache
+def _has_devices() -> bool:
+    """Whether there is a device with a global stream of its own; asked without waking it."""
+    others = torch.backends.mps.is_available() or torch.xpu.is_available()
+    return others or torch.cuda.device_count() > 0

@@ -22,7 +22,7 @@ def _global_state() -> tuple[object, ...]:
     numpy_state = np.random.get_state()
     return (
         random.getstate(),
-        tuple(numpy_state[1]),  # type: ignore[index]
+        numpy_state[1].tobytes(),  # type: ignore[index]
         numpy_state[2],  # type: ignore[index]
         torch.get_rng_state().numpy().tobytes(),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import problems
 import torch
@@ -52,3 +53,9 @@ def quick_fit(**changes: object) -> abi.ABIPosterior:
         "progress": False,
     }
     return abi.fit(**(arguments | changes))  # type: ignore[arg-type]
+
+
+@cache
+def usual_fit() -> abi.ABIPosterior:
+    """:func:`quick_fit` as it stands, made once: a posterior is frozen, so that tests share it."""
+    return quick_fit()

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from .batches import Batch, BatchResult, FloatArray
 
-_MAX_ROWS = 1_000
+_MAX_ROWS = 1_000  # of a plain batched function, on which its results depend
+_MAX_TIMED_ROWS = 25_000  # where they do not: of microseconds a row, carrying would be most
 _MIN_BATCHES = 32
 _GROWTH = 4
 _BATCH_SECONDS = 0.5
@@ -61,14 +62,14 @@ def cut_by_time(
     """Batches of missing rows that take about half a second each at the present ``pace``.
 
     Sizes grow at most fourfold from one batch to the next, as the first rows may be the quick
-    ones, and shrink towards the end, so that the workers finish together.
+    ones, and shrink towards the end where there are several workers, so that they finish together.
     """
     rows = np.flatnonzero(missing)
     largest = 1
     while len(rows):
-        share = -(-len(rows) // (2 * workers))
+        share = -(-len(rows) // (2 * workers)) if workers > 1 else len(rows)
         affordable = int(_BATCH_SECONDS / pace.row_seconds) if pace.row_seconds else 1
-        size = max(1, min(largest, share, affordable, _MAX_ROWS))
+        size = max(1, min(largest, share, affordable, _MAX_TIMED_ROWS))
         gaps = np.flatnonzero(np.diff(rows[:size]) != 1)
         size = int(gaps[0]) + 1 if len(gaps) else size
         first_row = int(rows[0])

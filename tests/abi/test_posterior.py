@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
-from fits import BY_GENERATOR, X_O, quick_fit
+from fits import BY_GENERATOR, X_O, quick_fit, usual_fit
 
 import abi
 from abi.files.parts import read_parts
@@ -25,7 +26,13 @@ BRIEF = {
 
 @pytest.fixture(scope="module")
 def posterior() -> abi.ABIPosterior:
-    return quick_fit()
+    return usual_fit()
+
+
+@cache
+def brief(kind: str) -> abi.ABIPosterior:
+    """A fit by a generator, of a moment's training."""
+    return quick_fit(num_simulations=600, config=BRIEF[kind])
 
 
 def test_draws_have_the_shape_asked_for(posterior: abi.ABIPosterior) -> None:
@@ -82,7 +89,7 @@ def test_a_loaded_posterior_is_the_saved_one(
     posterior: abi.ABIPosterior, kind: str, tmp_path: Path
 ) -> None:
     if kind != "conditional":
-        posterior = quick_fit(config=BRIEF[kind])
+        posterior = brief(kind)
     path = tmp_path / "posterior.safetensors"
     posterior.save(path)
     loaded = abi.load(path)
@@ -96,7 +103,7 @@ def test_a_loaded_posterior_is_the_saved_one(
 
 @pytest.mark.parametrize("kind", ["potnet", "wgan"])
 def test_a_fit_without_a_density_says_so_wherever_one_is_asked_for(kind: str) -> None:
-    posterior = quick_fit(config=BRIEF[kind])
+    posterior = brief(kind)
     with pytest.raises(NotImplementedError, match="'flow' and 'mixture' have one"):
         posterior.log_prob(torch.zeros(1, 2))
     with pytest.raises(NotImplementedError, match="a generator with a density"):
@@ -113,7 +120,7 @@ def test_damaged_and_foreign_files_are_refused(posterior: abi.ABIPosterior, tmp_
             abi.load(path)
     with pytest.raises(ValueError, match="is not there"):
         abi.load(tmp_path / "nothing")
-    quick_fit(run_dir=tmp_path / "run")
+    quick_fit(num_simulations=200, num_rounds=1, run_dir=tmp_path / "run")
     with pytest.raises(ValueError, match="not a file of kind abi-posterior"):
         abi.load(tmp_path / "run" / "round_01.safetensors")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from simulators import GaussianLinear, from_function, sample_prior, simulate
 MEAN, SD = torch.tensor([0.5, -0.5]), 0.3 / 3**0.5
 """Of the exact posterior: three looks with sd 0.3 under a flat prior."""
 CALLS = 1_500
+TWO_ROUNDS = {"num_simulations": 600, "num_rounds": 2, "progress": False}
 CONFIG = replace(
     SMALL,
     encoder="flat",
@@ -37,6 +39,26 @@ def fit() -> abi.ABIPosterior:
 @pytest.fixture(scope="module")
 def refined(fit: abi.ABIPosterior) -> abi.ABIPosterior:
     return fit.refine(num_simulations=CALLS, num_rounds=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What that first fit leaves in its folder."""
+    path = tmp_path_factory.mktemp("runs") / "first"
+    first_fit(run_dir=path)
+    return path
+
+
+@pytest.fixture
+def folder(left: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(left, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def twice(fit: abi.ABIPosterior) -> abi.ABIPosterior:
+    """Two further rounds in memory."""
+    return fit.refine(**TWO_ROUNDS)  # type: ignore[arg-type]
 
 
 def error_of(posterior: abi.ABIPosterior) -> tuple[float, float]:
@@ -129,27 +151,24 @@ def test_a_refined_posterior_is_the_same_after_a_trip_through_its_file(
 
 
 def test_a_run_folder_goes_on_as_the_fit_in_memory_does(
-    refined: abi.ABIPosterior, tmp_path: Path
+    fit: abi.ABIPosterior, refined: abi.ABIPosterior, folder: Path
 ) -> None:
-    first = first_fit(run_dir=tmp_path)
     whole = abi.resume(
-        tmp_path, problems.BOX, problems.simulate,
+        folder, problems.BOX, problems.simulate,
         num_simulations=CALLS, num_rounds=1, progress=False,
     )  # fmt: skip
     assert torch.equal(whole.sample((50,)), refined.sample((50,)))
     assert whole.verdict == refined.verdict
-    earlier = abi.load(tmp_path / "posterior_02.safetensors")
-    assert torch.equal(earlier.sample((50,)), first.sample((50,)))
-    saved = abi.load(tmp_path / "posterior.safetensors")
+    earlier = abi.load(folder / "posterior_02.safetensors")
+    assert torch.equal(earlier.sample((50,)), fit.sample((50,)))
+    saved = abi.load(folder / "posterior.safetensors")
     assert torch.equal(saved.sample((50,)), refined.sample((50,)))
 
 
 @pytest.mark.parametrize("at", ["the first call", "the second round", "the check"])
 def test_an_interrupted_refinement_is_resumed(
-    at: str, fit: abi.ABIPosterior, tmp_path: Path
+    at: str, twice: abi.ABIPosterior, folder: Path
 ) -> None:
-    asked = {"num_simulations": 600, "num_rounds": 2, "progress": False}
-    whole = fit.refine(**asked)  # type: ignore[arg-type]
     calls = {"the first call": 0, "the second round": 250, "the check": 520}[at]
     made = 0
 
@@ -160,16 +179,15 @@ def test_an_interrupted_refinement_is_resumed(
             raise KeyboardInterrupt
         return problems.simulate(theta)
 
-    first_fit(run_dir=tmp_path)
     task = from_function(interrupted, problems.BOX, batched=True)
     with pytest.raises(KeyboardInterrupt):
-        abi.resume(tmp_path, problems.BOX, task, **asked)  # type: ignore[arg-type]
+        abi.resume(folder, problems.BOX, task, **TWO_ROUNDS)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="has not ended"):
-        abi.resume(tmp_path, problems.BOX, task, num_simulations=600)
+        abi.resume(folder, problems.BOX, task, num_simulations=600)
     calls = 10_000
-    resumed = abi.resume(tmp_path, problems.BOX, task, progress=False)
-    assert torch.equal(resumed.sample((50,)), whole.sample((50,)))
-    assert resumed.num_simulations == whole.num_simulations
+    resumed = abi.resume(folder, problems.BOX, task, progress=False)
+    assert torch.equal(resumed.sample((50,)), twice.sample((50,)))
+    assert resumed.num_simulations == twice.num_simulations
 
 
 def test_a_folder_may_be_given_to_the_further_rounds(fit: abi.ABIPosterior, tmp_path: Path) -> None:

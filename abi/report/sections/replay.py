@@ -127,7 +127,7 @@ def validation_code(record: FitRecord) -> str:
     if record.simulator is None or not hasattr(record.simulator, "prior"):
         task = "task"
         setup = "task = simulators.from_function(simulator, prior)\n"
-    words = f"num_simulations={calls}, check_fraction=0.0, seed=seed"
+    words = f"num_simulations={calls}, check_fraction=0.0"
     words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
     own = _config(posterior.config)
     words += ", config=config" if own else ""
@@ -136,7 +136,8 @@ def validation_code(record: FitRecord) -> str:
     return (
         f"{setup}"
         "q = validation.PerObservation(lambda x, seed: abi.fit(\n"
-        f"    prior, simulator, x, {words}))\n"
+        "    prior, simulator, x, seed=seed,\n"
+        f"    {words}))\n"
         f"pairs = simulators.sample_joint({task}, {NUM_FITS}, seed=0)\n"
         "report = validation.validate(q, *pairs, controls=True)\n"
         f'report.save("validation.json", of={of})'

@@ -39,6 +39,9 @@ def slow(theta):
     time.sleep(0.02)
     return simulate(theta)
 
+def sampler(n):
+    return torch.rand(n, 2)
+
 def sharp(num_samples, x):
     return x[:, :2] + 0.001 * torch.randn(num_samples, len(x), 2)
 """
@@ -60,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 WORDS = ("--simulator", "endings_module:simulate", "--prior", "endings_module:prior")
 
 
-def test_results_come_as_json_and_nothing_else(folder: Path) -> None:
+def test_results_come_as_json_and_nothing_else(folder: Path, small_fits: None) -> None:
     """Standard output alone is parsed: progress goes to standard error."""
     made = invoke("simulate", *WORDS, "--num-simulations", "400", "--out", "store", "--json")
     assert json.loads(made.stdout) == {"store": "store", "simulations": 400, "failures": []}
@@ -120,11 +123,9 @@ def test_what_breaks_is_not_taken_for_an_answer(
 
 
 def test_a_function_is_a_prior_to_every_command(folder: Path) -> None:
-    module = folder / "endings_module.py"
-    module.write_text(module.read_text() + "\ndef sampler(n):\n    return torch.rand(n, 2)\n")
-    done = run(folder, "simulate", "--simulator", "endings_module:simulate", "--prior",
-               "endings_module:sampler", "--num-simulations", "20", "--out", "s")  # fmt: skip
-    assert "20 simulations, 0 failures" in done.stdout, done.stderr
+    done = invoke("simulate", "--simulator", "endings_module:simulate", "--prior",
+                  "endings_module:sampler", "--num-simulations", "20", "--out", "s")  # fmt: skip
+    assert "20 simulations, 0 failures" in done.stdout, done.output
 
 
 def test_the_doctor_tells_versions_paths_threads_gpu_and_disk(
@@ -156,12 +157,13 @@ def _interrupt(folder: Path, words: list[str], ready: Path) -> tuple[int, str]:
     """Start a command, press Ctrl-C once ``ready`` is there, and return status and last words."""
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "import small_commands; small_commands.command().ABIConfig = small_commands.constants; "
         "from abi.cli.app import main; main()"
     )
     user = subprocess.Popen(
         [sys.executable, "-c", code, *words],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

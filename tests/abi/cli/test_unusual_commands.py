@@ -34,6 +34,7 @@ from validation.page.method_sections import method_section
 from validation.page.words import measured
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("small_fits")
 MODULE = """
 import torch
 from torch.distributions import Independent, Uniform
@@ -369,12 +370,16 @@ def test_an_observation_may_be_a_line_or_a_column(folder: Path) -> None:
         assert observations(Path("x_o.csv"), x, None, None).shape == shape
 
 
-def test_stored_samples_are_drawn_without_the_picture_that_needs_others(folder: Path) -> None:
+def test_stored_samples_are_drawn_without_the_picture_that_needs_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with isolated_rng(0):
         theta = torch.randn(60, 2)
         x = theta + torch.randn(60, 2)
         samples = x / 2 + 0.5**0.5 * torch.randn(200, 60, 2)
     q = validation.as_posterior((theta, x, samples), layout="samples_first")
+    brief = validation.ColtTraining(hidden=(8,), epochs=3, draws_per_epoch=5)
+    monkeypatch.setattr("validation.methods.localization.ColtTraining", lambda: brief)
     report = replace(validation.validate(q, theta, x, ["colt"]), x=torch.tensor([9.0, 9.0]))
     assert [path.name for path in report.save_plots(folder / "pictures")] == ["colt.png"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import problems
 import pytest
 import torch
-from fits import X_O, quick_fit
+from fits import X_O, quick_fit, usual_fit
 from safetensors.torch import save
 from torch import Tensor
 
@@ -70,7 +70,7 @@ def as_version_6_run(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def posterior() -> abi.ABIPosterior:
-    return quick_fit()
+    return usual_fit()
 
 
 @pytest.fixture

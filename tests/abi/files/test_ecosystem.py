@@ -13,7 +13,7 @@ import problems
 import pytest
 import torch
 import zuko
-from fits import SMALL, X_O, quick_fit
+from fits import SMALL, X_O, quick_fit, usual_fit
 
 import abi
 from abi.posterior import DRAWS_KEY
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 @pytest.fixture(scope="module")
 def posterior() -> abi.ABIPosterior:
-    return quick_fit()
+    return usual_fit()
 
 
 def _variables(tree: Any, group: str) -> set[str]:

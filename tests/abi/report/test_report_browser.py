@@ -20,10 +20,9 @@ pytest.importorskip("matplotlib")
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="no chromium and chromedriver"
+)
 WORDS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
     "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
@@ -49,7 +48,9 @@ def start(profile: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -> dict[str, Path]:
+def pages(
+    tmp_path_factory: pytest.TempPathFactory, report: validation.Report, hundred: str
+) -> dict[str, Path]:
     from validation.report import report_data
 
     folder = tmp_path_factory.mktemp("pages")
@@ -57,7 +58,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, report: validation.Report) -
     tests = [("tests.json", report_data(report, ["a", "b"]))]
     made = {
         "both": render(page_of([fit], tests, None, ())),
-        "hundred": page_for(stub(100)),
+        "hundred": hundred,
         "judged": page_for(judged(stub(20), check_of(20, 0.001, 0.9))),
         "map": render(page_of([], [], None, (), [("power.json", MAP)])),
         "rare": page_for(judged(stub(3), check_of(3, 0.001, 0.9), x_o_p_value=0.002)),
