@@ -43,10 +43,10 @@ def pp_figure(curves: Mapping[str, Any]) -> Figure:
     )
     return Figure(
         svg,
-        alt=f"PP-plot at x_o: the observed curve leaves the 95% band of the retrained nulls at "
+        alt="PP-plot at x_o: the observed curve leaves the 95% band of the null classifiers at "
         f"{outside:.0%} of the levels.",
-        caption=f"At {outside:.0%} of the levels the observed curve is outside the pointwise 95% "
-        "band of classifiers trained without a difference to find.",
+        caption=f"The curve leaves the band at {outside:.0%} of the levels. At each level the band "
+        "holds 95% of classifiers that were trained with no difference to find.",
         title="Predicted probabilities at x_o",
         legend=(
             ("observed", "observed"),
@@ -82,8 +82,8 @@ def coloured_pairs(draws: Mapping[str, Any], names: Sequence[str]) -> list[Figur
                 + (f" and {names[j]}" if j is not None else "")
                 + f", coloured by the predicted probability of p, from {number(low, 2)} to "
                 f"{number(high, 2)} (0.5 is no difference). {_where(theta, probability, names, i)}",
-                caption=f"Predicted probability of p from {number(low, 2)} to {number(high, 2)}; "
-                "0.5 is no difference.",
+                caption=f"The predicted probability of p runs from {number(low, 2)} to "
+                f"{number(high, 2)}; 0.5 means no difference.",
                 title=f"{names[i]} and {names[j]}" if j is not None else names[i],
             )
         )
@@ -126,8 +126,8 @@ def ball_figure(ball: Mapping[str, Any], names: Sequence[str]) -> Figure:
         svg,
         alt=f"{len(theta)} draws of the posterior; {int(inside.sum())} lie in the ball around "
         f"{centre}, which holds {q_mass:.0%} of q and on average {p_mass:.0%} of p.",
-        caption=f"Around {centre} such a ball holds {q_mass:.0%} of the posterior under test and, "
-        f"over all x, {p_mass:.0%} of the truth: {verb} mass here, if anywhere.",
+        caption=f"The ball around {centre} holds {q_mass:.0%} of the posterior under test; over "
+        f"all x such balls hold {p_mass:.0%} of the truth. If q is wrong, it has {verb} mass here.",
         title="Where the two differ most",
         legend=(("posterior", "draws in the ball"), ("out", "other draws"), ("dot", "its centre")),
     )
@@ -145,9 +145,9 @@ def coverage_figure(coverage: Mapping[str, Any]) -> Figure:
         svg = inline_svg(figure)
     return Figure(
         svg,
-        alt=f"Estimated coverage at x_o; the largest gap is {curve[gap]:.2f} at level "
-        f"{levels[gap]:.2f}.",
-        caption=f"Largest gap: {curve[gap]:.0%} covered at level {levels[gap]:.0%}.",
+        alt=f"Estimated coverage at x_o: farthest from right at level {levels[gap]:.2f}, where it "
+        f"is {curve[gap]:.2f}.",
+        caption=f"The largest gap: the {levels[gap]:.0%} region covers {curve[gap]:.0%}.",
         title="Coverage of the highest-density regions at x_o",
         legend=(("observed", "estimated"), ("bound", "right")),
     )

@@ -63,9 +63,10 @@ def summary_table(data: Mapping[str, Any]) -> Table:
         )
         for row in data["results"]
     )
-    caption = f"All tests, at the level {data['alpha']:g}"
-    caption += "; adjusted p-values allow for their number (Holm)"
-    caption += ". Beside them those of posteriors that are wrong on purpose" if tried else ""
+    caption = (
+        f"All tests at level {data['alpha']:g}; adjusted p-values allow for their number (Holm)"
+    )
+    caption += ". Beside the verdict, p-values of posteriors wrong on purpose" if tried else ""
     return Table(
         caption,
         ("test", "statistic", "p", "adjusted p", "verdict", *columns, "sees", "cannot see"),
@@ -138,16 +139,18 @@ def _null_picture(row: Mapping[str, Any]) -> Figure | None:
     ranks = row.get("evidence", {}).get("ranks")
     if row.get("null_statistics"):
         values = np.array(row["null_statistics"], dtype=float)
-        return null_figure(statistic, values, None, f"{len(values)} statistics under the null")
+        return null_figure(
+            statistic, values, None, f"{len(values)} statistics of data with no difference to find"
+        )
     if method in _KS and ranks is not None:
         curves, num = len(ranks["gaps"]), int(ranks["num_ranks"])
-        words = f"the law of the Kolmogorov–Smirnov distance of {num} uniform ranks"
-        words += f", the largest of {curves} as if independent" if curves > 1 else ""
+        words = f"the Kolmogorov–Smirnov distance of {num} uniform ranks"
+        words += f", the largest of {curves} if these were independent" if curves > 1 else ""
         return null_figure(statistic, None, ks_law(num, curves), words)
     details = row.get("details", {})
     if method == "c2st" and "num_called_p" in details:
-        law, words = _accuracy_law(details), "the hypergeometric law of the accuracy"
-        return null_figure(statistic, None, law, words, discrete=True)
+        words = "the hypergeometric accuracy of a classifier that guesses"
+        return null_figure(statistic, None, _accuracy_law(details), words, discrete=True)
     return None
 
 

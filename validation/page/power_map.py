@@ -105,8 +105,7 @@ def _is_number(value: object) -> bool:
 def power_map_section(data: Mapping[str, Any], key: str, title: str) -> Section:
     """The map with its legend, and what each test misses."""
     table = Table(
-        f"Smallest strength seen with power {POWER:g}, and seconds a test; rows are failures, "
-        "columns are tests",
+        f"Smallest strength that each test sees with power {POWER:g}, and its seconds",
         ("failure", *data["tests"]),
         tuple(_row(data, failure) for failure in data["failures"]),
         sortable=True,
@@ -117,9 +116,8 @@ def power_map_section(data: Mapping[str, Any], key: str, title: str) -> Section:
         title,
         (
             Text(
-                "Read along a row: the stronger a colour, the smaller the failure that the test "
-                "still sees. The strengths of two rows have units of their own and cannot be "
-                "compared."
+                "Read along a row: the stronger the colour, the smaller the failure that the test "
+                "sees. Every row has its own unit of strength, so rows cannot be compared."
             ),
             table,
             Text(_misses(data)),

@@ -107,12 +107,12 @@ def null_figure(
         axes.set_ylim(bottom=0)
         axes.locator_params(axis="x", nbins=6)
         svg = inline_svg(figure)
-    where = "beyond all of" if above <= 0 else f"with {above:.1%} of the mass at or beyond it in"
+    share = "None" if above <= 0 else f"{above:.1%}"
     return Figure(
         svg,
-        alt=f"The statistic {number(statistic)} lies {where} {words}, whose 95% point is "
-        f"{number(far)}.",
-        caption=f"{words[0].upper()}{words[1:]}. Its 95% point is {number(far)}.",
+        alt=f"The statistic is {number(statistic)}. {share} of the null distribution ({words}) is "
+        f"as large or larger; its 95% point is {number(far)}.",
+        caption=f"The null distribution: {words}. Its 95% point is {number(far)}.",
         title="Statistic and chance",
         legend=(("band", "null"), ("observed", f"observed, {number(statistic)}")),
     )
@@ -156,25 +156,26 @@ def _rank_alt(
 ) -> str:
     gaps, places = ranks["gaps"], ranks["places"]
     parts = [f"{names[j]} {number(float(gaps[j]), 3)} at u = {places[j]:.2f}" for j in order[:5]]
-    text = f"Rank curves of {ranks['num_ranks']} pairs; largest gaps to the diagonal: "
-    text += f"{listing(parts)}."
+    text = f"Rank curves of {ranks['num_ranks']} pairs. Farthest from zero: {listing(parts)}."
     if width is not None:
         outside = sum(abs(gap) > width for gap in gaps)
-        text += f" The test's band is ±{number(width, 3)}; {outside} of {len(gaps)} leave it."
+        text += f" {outside} of {len(gaps)} leave the test's band of ±{number(width, 3)}."
     return text
 
 
 def _rank_caption(method: str, ranks: Mapping[str, Any], worst: int, width: float | None) -> str:
     text = (
-        f"Largest gap {number(float(ranks['gaps'][worst]), 2)} at u = {ranks['places'][worst]:.2f}"
+        f"The largest gap is {number(float(ranks['gaps'][worst]), 2)}, at "
+        f"u = {ranks['places'][worst]:.2f}"
     )
     if width is None:
-        return text + ". No band: these ranks share their calibration points."
+        return text + ". There is no band, because these ranks share their calibration points."
     text += f"; the band is ±{number(width, 2)}."
     if method in ("sbc", "panel"):
         text += (
-            " An arch above zero: q lies too high; below: too low. First above, then below: q is "
-            "too narrow; the other way round: too wide."
+            " A curve above zero means that q lies too high, a curve below that it lies too low. "
+            "One that is first above and then below means that q is too narrow, the reverse that "
+            "it is too wide."
         )
     return text
 

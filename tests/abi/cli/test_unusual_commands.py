@@ -305,7 +305,7 @@ def test_the_mass_beyond_an_accuracy_is_its_p_value() -> None:
     row |= {"statistic": accuracy, "p_value": p_value, "details": details}
     (figures,) = (b for b in method_section(row, ["a"], 0.05, "k").blocks if b.kind == "figures")
     alt = figures.figures[0].alt
-    assert f"with {p_value:.1%} of the mass at or beyond it" in alt
+    assert f"{p_value:.1%} of the null distribution" in alt
     far = int(hypergeom.ppf(0.95, total, called, of_p))
     assert f"95% point is {(far + (total - of_p) - (called - far)) / total:.4g}." in alt
 
