@@ -81,7 +81,8 @@ class Round:
         sampled = self._sample(before, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        last = number == self.plan.last_round or is_enough(judged, self.plan.stop_when)
+        ends = number == self.plan.last_round or self._goes_no_narrower(before)
+        last = ends or is_enough(judged, self.plan.stop_when)
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
@@ -166,16 +167,23 @@ class Round:
         num_flows = min(config.num_flows, _REGION_FLOWS)
         return replace(config, num_flows=num_flows, generator_training=training)
 
-    def _calls(self, number: int) -> int:
+    def _calls(self, number: int, before: RoundState | None) -> int:
         """Simulator calls of a round; simulations made before leave the budget to the others."""
-        return self.plan.calls(number, first=1 if self.work.simulations is None else 2)
+        first = 1 if self.work.simulations is None else 2
+        until = self.plan.last_round if self._goes_no_narrower(before) else number
+        return sum(self.plan.calls(k, first) for k in range(number, until + 1))
+
+    def _goes_no_narrower(self, before: RoundState | None) -> bool:
+        """Whether several posteriors fill the prior: the calls that are left make one round."""
+        several = self.problem.several is not None
+        return several and before is not None and len(before.regions) < len(before.records)
 
     def _sample(self, before: RoundState | None, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""
         number = len(before.records) + 1 if before else 1
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations, seed)
-        num_calls = self._calls(number)
+        num_calls = self._calls(number, before)
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
             self.shown.phase("proposing")

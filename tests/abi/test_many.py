@@ -76,6 +76,19 @@ def test_they_share_their_rounds_and_a_region(posteriors: abi.Posteriors) -> Non
     assert first.num_simulations == sum(shared) + CALLS * CHECKED / NUM
 
 
+def test_where_they_fill_the_prior_what_is_left_makes_one_round() -> None:
+    wide = GaussianLinear(2, 1.0, 0.5)  # each posterior is half as wide as the prior
+    rows = sample_joint(wide, 8, seed=1)[1]
+    asked = {"num_simulations": 600, "num_rounds": 3, "config": CONFIG, "check_fraction": 0.0}
+    found = abi.fit_many(wide.prior, wide, rows, progress=False, **asked)
+    first, second = found[0].rounds
+    assert first.simulator_calls < second.simulator_calls
+    assert found.num_simulations == 600
+    assert second.pairs == 600
+    assert found[0].reach is not None
+    assert found[0].reach.regions == ()
+
+
 def test_each_has_a_verdict_of_its_own_and_they_have_one_together(
     posteriors: abi.Posteriors,
 ) -> None:
