@@ -18,7 +18,8 @@ from .running.batches import BatchResult, FloatArray, any_cut, join
 from .running.cuts import Pace, cut_by_rows, cut_by_time
 from .running.engines import Engine, Workers, open_engine
 from .running.progress import Progress
-from .store.folder import identify, to_simulations
+from .store.folder import to_simulations
+from .store.identity import identify
 from .store.writer import Store, open_store
 
 _MIN_ROWS_TO_JUDGE = 50

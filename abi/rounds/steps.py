@@ -81,8 +81,8 @@ class Round:
         sampled = self._sample(before, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        ends = number == self.plan.last_round or self._goes_no_narrower(before)
-        last = ends or is_enough(judged, self.plan.stop_when)
+        last = number == self.plan.last_round or self._goes_no_narrower(before)
+        last = last or is_enough(judged, self.plan.stop_when)
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
@@ -156,8 +156,7 @@ class Round:
     def _config(self, last: bool) -> ABIConfig:
         """The constants of a round's model: a region is content with fewer flows than the answer.
 
-        Two see the tails that one misses. They make a third of the steps that an answer's flow may
-        make.
+        Two see the tails that one misses. They make a third of the steps of an answer's flow.
         """
         config = self.plan.config
         if last:

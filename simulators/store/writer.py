@@ -26,7 +26,8 @@ from ..arguments import as_folder
 from ..files.disk import hold_folder, whole_file
 from ..random import fresh_seed
 from ..running.batches import BatchResult, FloatArray
-from .folder import Identity, Manifest, files_of, read_file, read_manifest
+from .folder import Manifest, files_of, read_file, read_manifest
+from .identity import Identity
 
 _EARLY_SHARE, _GAP_SECONDS, _LATE_SHARE = 1e-2, 0.5, 1e-3
 _MAX_WAITING_BYTES = 64_000_000

@@ -31,7 +31,7 @@ from simulators import (
 from simulators.random import child_seed
 from simulators.runner import _Judge
 from simulators.running.batches import BatchResult
-from simulators.store.folder import identify
+from simulators.store.identity import identify
 
 PRIOR = Independent(Uniform(torch.zeros(1), torch.ones(1)), 1)
 THETA = torch.arange(1_000.0)[:, None]

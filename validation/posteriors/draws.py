@@ -197,10 +197,7 @@ def _name(q: Posterior) -> str:
     return type(q.q if isinstance(q, OfRows) else q).__name__
 
 
-_OR_GAPS = (
-    "; where NaN is a value not measured, fill it in and let a column of x say where it is, in "
-    "what q is given too"
-)
+_OR_GAPS = "; or fill in values not measured, and let a column of x, and of what q sees, say where"
 
 
 def checked_pairs(theta: Any, x: Any, minimum: int) -> tuple[Tensor, Tensor]:
