@@ -44,6 +44,8 @@ FITS: dict[str, Any] = {
 }
 # Slice sampling is slow, and two rounds of SNLE go through all that one does.
 TRIED = [name for name in FITS if name != "snle, 1 round"]
+# So do two of SNPE through its first, and 15 seconds of training.
+RECOVERED = [name for name in TRIED if name != "snpe, 1 round"]
 CHAINS = {"num_chains": 100, "warmup_steps": 2, "thin": 2}
 SHORT = WGANSettings(hidden=(64, 64), num_steps=250, learning_rate=3e-3)
 BRIEF = WGANSettings(hidden=(16,), num_steps=10)
@@ -82,7 +84,7 @@ def fit(
     return method(prior, simulator, X_O, num_simulations=num_simulations, seed=3, **keywords)
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", RECOVERED)
 def test_a_conjugate_posterior_is_recovered_roughly(name: str) -> None:
     """Tolerances of a fit on a few hundred pairs; ABC is wider by its tolerance."""
     draws = fit(name, FITS[name][2]).sample((400,))
