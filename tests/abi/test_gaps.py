@@ -116,7 +116,7 @@ def test_tests_of_validation_take_pairs_with_gaps(gappy: Gappy) -> None:
     q, theta, x = gappy[0].check_pairs()
     assert x.shape[1] == 3
     assert validation.sbc(q, theta, x).p_value > 0.001
-    with pytest.raises(ValueError, match=r"`x` must be finite; .*where NaN is a value"):
+    with pytest.raises(ValueError, match=r"`x` must be finite; .*or fill in values not measured"):
         validation.sbc(gappy[0], theta, gappy[0].pairs.x[: len(theta)])  # type: ignore[union-attr]
 
 

@@ -157,6 +157,10 @@ def test_observations_come_in_any_form_and_pairs_made_before_serve() -> None:
     forms = np.array(rows), pd.DataFrame(rows, columns=["a", "b"])
     asked = {"num_simulations": 120, "num_rounds": 1, "simulations": pairs, "check_fraction": 0.0}
     found = [several(form, **asked) for form in forms]
+    for posterior, row in zip(found[0], rows, strict=True):  # the pairs alone have taught it
+        mean, variance = TASK.posterior_moments(torch.tensor(row))
+        draws = posterior.sample((4_000,))
+        assert float(((draws.mean(dim=0) - mean) / variance**0.5).abs().max()) < 0.5
     for other in found:
         assert torch.equal(other.x_o, torch.tensor(rows))
         assert torch.equal(other[1].sample((5,)), found[0][1].sample((5,)))

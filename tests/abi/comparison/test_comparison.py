@@ -295,7 +295,7 @@ def test_what_is_wrong_is_told_by_its_name(call: Callable[[], Any], words: str) 
 
 
 def test_another_x_must_be_as_long_and_names_must_be_known(small: abi.ModelComparison) -> None:
-    with pytest.raises(ValueError, match="as many values"):
+    with pytest.raises(ValueError, match="must hold 8 values an observation"):
         small.at(torch.zeros(3))
     with pytest.raises(ValueError, match="got 'nonesuch'"):
         small.log_bayes_factor("still", "nonesuch")
