@@ -5,9 +5,10 @@ others are made up, with known parameters, and three of them lack the days on wh
 
     python examples/outbreaks.py runs/outbreaks        # 4 minutes
 
-asks, in this order: what are the parameters in each school (one fit for all six)? May each answer
-be trusted? Do boys in bed go on infecting others (two models compared)? It prints tables and leaves
-posteriors, a picture of the schools side by side, and one of the data predicted for the real one.
+asks, in this order: what are the parameters in each school (one fit for all six)? May each
+answer be trusted, and what do rounds of its own bring where it may not? Do boys in bed go on
+infecting others (two models compared)? It prints tables and leaves posteriors, a picture of the
+schools side by side, and one of the data predicted for the real one.
 
 Source of the counts: Anonymous (1978), "Influenza in a boarding school", British Medical Journal
 1, 587.
@@ -106,13 +107,23 @@ def main(folder: Path) -> None:
     """The whole study, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     counts, truths = six_schools()
-    posteriors = abi.fit_many(PRIOR, school, counts, num_simulations=8_000, seed=1)
-    print(posteriors)
+    together = abi.fit_many(PRIOR, school, counts, num_simulations=8_000, seed=1)
+    print(together)
+    # Where one fit for all is not good enough, and for the school in question: rounds of its own.
+    alone = [place == 0 or p.verdict.outcome == "fails" for place, p in enumerate(together)]
+    posteriors = abi.Posteriors(
+        tuple(
+            p.refine(num_simulations=2_500, num_rounds=1) if refined else p
+            for p, refined in zip(together, alone, strict=True)
+        )
+    )
+    print(f"\nwith rounds of their own for {sum(alone)} schools\n{posteriors}")
     real = posteriors[0]
     print(f"\nthe school of 1978\n{real.summary()}\n{real.verdict}")
     posteriors.save(folder / "posteriors")
     side_by_side(posteriors, truths, folder / "schools.png")
-    real.plot_predictive(times=range(1, DAYS + 1)).savefig(folder / "predicted.png", dpi=150)
+    figure = real.plot_predictive(times=range(1, DAYS + 1), num_series=1)
+    figure.savefig(folder / "predicted.png", dpi=150)
 
     models = {"bed isolates": (PRIOR, school), "bed does not": (PRIOR, visited_school)}
     compared = abi.compare_models(models, counts[0], num_simulations=6_000, seed=2)

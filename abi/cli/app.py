@@ -14,6 +14,7 @@ import typer
 from ..files.versions import __version__
 from .benchmark import benchmark_command
 from .check import check_command
+from .compare import compare_command
 from .doctor import SHADOWED, doctor_command, package_folders, shadowed
 from .ending import examples, exit_statuses
 from .fit import fit_command
@@ -68,6 +69,10 @@ abi fit ... --simulations store --out mine""",
 abi check runs/mine
 # of a saved posterior, which does not name its simulator; status 1 if it fails
 abi check posterior.safetensors --simulator mymodule:simulate --prior mymodule:prior --strict""",
+    compare_command: """
+# two simulators in mymodule.py, one with a prior of its own
+abi compare --model growing=mymodule:growing --model still=mymodule:still \
+--prior growing=mymodule:prior --observed x.csv --out comparison.safetensors""",
     validate_command: """
 # a fit, on the pairs that it kept for its check
 abi validate runs/mine --controls --out validation.json
