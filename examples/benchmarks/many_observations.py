@@ -1,6 +1,6 @@
 """Twenty observations: one fit for all of them beside a fit of each, by calls, time, accuracy.
 
-    python examples/benchmarks/many_observations.py    ten minutes; writes .json and .md beside itself
+    python examples/benchmarks/many_observations.py    ten minutes; writes .json and .md here
 
 Two moons, x drawn from the prior predictive. ``abi.fit_many`` answers all twenty within the calls
 of four separate fits. The first five are also fitted one by one, as one would by hand: five
