@@ -193,3 +193,16 @@ def in_turn(theta: Tensor) -> Propose:
 def accept_all(x: Tensor) -> Tensor:
     """The first round has no region yet: A_0 is the whole space."""
     return torch.zeros(len(x))
+
+
+def check_kept(kept: Tensor, number: int, tolerance: float) -> None:
+    """Refuse a tolerance that leaves nothing to fit to, of the pairs kept (n,).
+
+    Raises:
+        ValueError: naming the round and the tolerance.
+    """
+    if int(kept.sum()) < 2:
+        raise ValueError(
+            f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(kept)} pairs within "
+            f"{tolerance:g}; raise the tolerance or num_simulations."
+        )

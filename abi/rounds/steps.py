@@ -17,10 +17,11 @@ from simulators.running.engines import Engine
 
 from ..config import ABIConfig
 from ..encoders.choice import LEARNED
+from ..generators.base import GenerativeModel
 from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
-from ..verdict.record import Check
+from ..verdict.record import Check, Distance
 from .answer import Pairs, fit_answer, fit_proposal
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moments, moved_between
@@ -36,6 +37,7 @@ from .rejection import (
     accept_all,
     acceptance_tolerance,
     approximate_rejection,
+    check_kept,
     in_turn,
 )
 
@@ -81,13 +83,13 @@ class Round:
         sampled = self._sample(before, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        last = number == self.plan.last_round or self._goes_no_narrower(before)
-        last = last or is_enough(judged, self.plan.stop_when)
+        enough = is_enough(judged, self.plan.stop_when)
+        last = enough or number == self.plan.last_round or self._goes_no_narrower(before)
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
         kept = scores <= tolerance
-        _check_kept(kept, number, tolerance)
+        check_kept(kept, number, tolerance)
         on_epoch = self.shown.phase("fitting the generator")
         pairs = Pairs(theta, x, kept)
         settings = self.problem, self._config(last), child_seed(seed, 3), on_epoch
@@ -99,11 +101,9 @@ class Round:
         regions = before.regions if before else ()
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            asked, prior = self.problem.several, self.problem.prior
-            found = region_of_answer(model, asked, prior, regions, child_seed(seed, 4))
+            found = region_of_answer(model, self.problem, regions, child_seed(seed, 4))
             regions = (*regions, found) if worthwhile(found, theta) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
-        at_none = self.problem.asked is None
         record = RoundRecord(
             round=number,
             tolerance=tolerance,
@@ -119,13 +119,11 @@ class Round:
             seconds=time.perf_counter() - started,
             x_o_p_value=self._plausibility(x, encoder, child_seed(seed, 5)),
             before=judged,
-            moved=None
-            if before is None or at_none
-            else moved_between(before.model, model, child_seed(seed, 7)),
-            answer=None if at_none else moments(model, child_seed(seed, 8)),
+            moved=self._moved(before, model, child_seed(seed, 7)),
+            answer=None if self._asks_none else moments(model, child_seed(seed, 8)),
         )
         self.shown.finish(record)
-        records = (*(before.records if before else ()), record)
+        records = (*before.records, record) if before else (record,)
         return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
 
     def _plausibility(self, x: Tensor, encoder: str | None, seed: int) -> float | None:
@@ -135,10 +133,23 @@ class Round:
 
     def _judge(self, before: RoundState | None, sampled: Sampled, seed: int) -> Check | None:
         """What this round's fresh pairs say of the answer before, which has not seen them."""
-        if before is None or not self._truncates or self.problem.asked is None:
+        if before is None or not self._truncates or self._asks_none:
             return None
         self.shown.phase("judging the round before")
         return judge_before(before, sampled, self.problem, seed)
+
+    def _moved(
+        self, before: RoundState | None, model: GenerativeModel, seed: int
+    ) -> Distance | None:
+        """How far the answer at x_o moved; None where there is none to compare."""
+        if before is None or self._asks_none:
+            return None
+        return moved_between(before.model, model, seed)
+
+    @property
+    def _asks_none(self) -> bool:
+        """Whether the rounds have no x_o of their own: all x are asked about, or several."""
+        return self.problem.asked is None
 
     @property
     def _truncates(self) -> bool:
@@ -289,12 +300,3 @@ class Round:
         comparable = before is not None and (config.fine_tune or self.work.fixed is not None)
         previous = before.tolerance if before and comparable else float("inf")
         return acceptance_tolerance(scores, previous, self._kept_share, config.min_accepted)
-
-
-def _check_kept(kept: Tensor, number: int, tolerance: float) -> None:
-    """Refuse a tolerance that leaves nothing to fit to."""
-    if int(kept.sum()) < 2:
-        raise ValueError(
-            f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(kept)} pairs within "
-            f"{tolerance:g}; raise the tolerance or num_simulations."
-        )

@@ -32,6 +32,8 @@ theta and for a prior without a density are ours.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -52,18 +54,28 @@ _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
 _TRIED = 20_000  # draws of the prior that tell how large a region must be
 
 
+class Asked(Protocol):
+    """As much of a problem as says where its answer lies."""
+
+    @property
+    def prior(self) -> Prior:
+        """What a region is filled from."""
+        ...
+
+    @property
+    def several(self) -> Tensor | None:
+        """The x (K, p) that are asked about together; None where it is one, or all."""
+        ...
+
+
 def region_of_answer(
-    model: GenerativeModel,
-    several: Tensor | None,
-    prior: Prior,
-    before: tuple[AnyRegion, ...],
-    seed: int,
+    model: GenerativeModel, asked: Asked, before: tuple[AnyRegion, ...], seed: int
 ) -> AnyRegion:
-    """Where the next round draws: where the posterior is at x_o, or at any of several x (K, p)."""
+    """Where the next round draws: where the posterior is at x_o, or at any of several x."""
     q = ConditionalFlows.of(model)
-    if several is None or q is None:
-        return high_density_region(model, prior, before, seed)
-    return shared_region(q, several, prior, before, seed)
+    if asked.several is None or q is None:
+        return high_density_region(model, asked.prior, before, seed)
+    return shared_region(q, asked.several, asked.prior, before, seed)
 
 
 def high_density_region(
