@@ -42,7 +42,7 @@ from .rejection import (
 )
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows of a region; of the steps of an answer's flow
+_REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # two see tails that one misses; of an answer's steps
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -165,10 +165,7 @@ class Round:
         return 1.0 if self._truncates and config.adjustment == "conditional" else 0.5
 
     def _config(self, last: bool) -> ABIConfig:
-        """The constants of a round's model: a region is content with fewer flows than the answer.
-
-        Two see the tails that one misses. They make a third of the steps of an answer's flow.
-        """
+        """The constants of a round's model: a region's has fewer flows and steps than the answer's."""
         config = self.plan.config
         if last:
             return config
@@ -179,8 +176,8 @@ class Round:
 
     def _calls(self, number: int, before: RoundState | None) -> int:
         """Simulator calls of a round; simulations made before leave the budget to the others."""
-        first = 1 if self.work.simulations is None else 2
         until = self.plan.last_round if self._goes_no_narrower(before) else number
+        first = 1 if self.work.simulations is None else 2
         return sum(self.plan.calls(k, first) for k in range(number, until + 1))
 
     def _goes_no_narrower(self, before: RoundState | None) -> bool:
