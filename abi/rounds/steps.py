@@ -42,7 +42,7 @@ from .rejection import (
 )
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
-_REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # two see tails that one misses; of an answer's steps
+_REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows: two see tails that one misses
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
 
@@ -165,7 +165,7 @@ class Round:
         return 1.0 if self._truncates and config.adjustment == "conditional" else 0.5
 
     def _config(self, last: bool) -> ABIConfig:
-        """The constants of a round's model: a region's has fewer flows and steps than the answer's."""
+        """The constants of a round's model; that of a region has fewer flows, and fewer steps."""
         config = self.plan.config
         if last:
             return config
