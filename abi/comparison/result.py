@@ -217,7 +217,7 @@ def _share(value: float, low: float, high: float) -> str:
     """A probability, or the end that is known.
 
     >>> _share(0.52, 0.4, 0.6), _share(0.997, 0.995, 1.0), _share(0.003, 0.0, 0.005)
-    ('0.52', 'at least 0.995', 'at most 0.005')
+    ('0.52', 'at least 0.9950', 'at most 0.0050')
     """
     if high >= 1.0:
         return f"at least {_places(low)}"

@@ -56,7 +56,7 @@ STAGES = {
     "quantile network": ("_train", "steps.py"),
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_flow", "flow_training.py"),
-    "region": ("high_density_region", "regions.py"),
+    "region": ("high_density_region", "finding.py"),
     "judging": ("_judged", "judging.py"),
 }
 

@@ -57,9 +57,9 @@ def trials(simulator: Callable[..., Any], most_items: int, item_dim: int = 1) ->
         item_dim: values of one item.
 
     Returns:
-        A simulator for :func:`simulate`, :func:`from_function` and ``abi.fit``, whose x_o is given
-        as the simulator returns items. A row of x has ``most_items * item_dim`` values, NaN after
-        the last item.
+        A simulator for :func:`from_function`, whose task :func:`simulate` takes, and ``abi.fit``,
+        whose x_o is given as the simulator returns items. A row of x has ``most_items * item_dim``
+        values, NaN after the last item.
 
     Raises:
         TypeError: if ``simulator`` is no function.
@@ -67,9 +67,10 @@ def trials(simulator: Callable[..., Any], most_items: int, item_dim: int = 1) ->
             length.
 
     >>> import torch
-    >>> from simulators import simulate
-    >>> runs = simulate(trials(lambda theta: theta[0].repeat(2), 3), torch.ones(1, 1), seed=0)
-    >>> runs.x
+    >>> from simulators import from_function, simulate
+    >>> prior = {"rate": torch.distributions.Exponential(1.0)}
+    >>> task = from_function(trials(lambda theta: theta.repeat(2), 3), prior)
+    >>> simulate(task, torch.ones(1, 1), seed=0, progress=False).x
     tensor([[1., 1., nan]])
     """
     refuse_other(simulator)

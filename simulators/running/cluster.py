@@ -31,6 +31,11 @@ from .workers import pack
 _AHEAD = 2
 """Batches under way for each thread, so that none waits for the network."""
 
+_GONE = (
+    "`workers`: the dask scheduler is gone. Start another and run the same again: what a store or "
+    "a run_dir holds is not simulated twice."
+)
+
 _PATIENCE = 5.0
 """Seconds for a cluster to take leave."""
 
@@ -95,15 +100,12 @@ class Distributed:
                 future = next(done)
                 batch = under_way.pop(future)
                 if future.status == "finished":
-                    for result in future.result():
+                    for result in _gathered(future):
                         pace.learn(result)
                         yield result
                     continue
                 if future.status == "cancelled":
-                    raise ConnectionError(
-                        "`workers`: the dask scheduler is gone. Start another and run the same "
-                        "again: what a store or a run_dir holds is not simulated twice."
-                    )
+                    raise ConnectionError(_GONE)
                 error = _loss(future)
                 if len(batch) > 1:
                     again.extend(batch.rows())
@@ -158,6 +160,22 @@ def _close_local(name: str) -> None:
 
 def _next(again: deque[Batch], batches: Iterator[Batch]) -> Batch | None:
     return again.popleft() if again else next(batches, None)
+
+
+def _gathered(future: Any) -> list[BatchResult]:
+    """What a finished task gave.
+
+    Raises:
+        ConnectionError: if the scheduler dies while it is fetched.
+    """
+    from distributed import CancelledError
+    from distributed.comm import CommClosedError
+
+    try:
+        results: list[BatchResult] = future.result()
+    except (CommClosedError, CancelledError) as error:
+        raise ConnectionError(_GONE) from error
+    return results
 
 
 def _loss(future: Any) -> Exception:
