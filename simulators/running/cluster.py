@@ -61,11 +61,20 @@ class Distributed:
     def run(
         self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
     ) -> Iterator[BatchResult]:
-        """Simulate every batch; results come as they complete."""
+        """Simulate every batch; results come as they complete.
+
+        Raises:
+            ConnectionError: if the scheduler dies.
+        """
+        from distributed import CancelledError
+
         limit = self.timeout if timeout is None else timeout
         fixed = (self.name, pack(simulator), row_wise(simulator), limit)
         with isolated_rng(0):  # dask draws from Python's global stream
-            yield from self._results(fixed, batches)
+            try:
+                yield from self._results(fixed, batches)
+            except (OSError, CancelledError) as error:  # whatever was asked of it then
+                raise ConnectionError(_GONE) from error
 
     def close(self) -> None:
         """Stop the worker processes, and the cluster where it was started here."""
@@ -100,7 +109,7 @@ class Distributed:
                 future = next(done)
                 batch = under_way.pop(future)
                 if future.status == "finished":
-                    for result in _gathered(future):
+                    for result in future.result():
                         pace.learn(result)
                         yield result
                     continue
@@ -160,22 +169,6 @@ def _close_local(name: str) -> None:
 
 def _next(again: deque[Batch], batches: Iterator[Batch]) -> Batch | None:
     return again.popleft() if again else next(batches, None)
-
-
-def _gathered(future: Any) -> list[BatchResult]:
-    """What a finished task gave.
-
-    Raises:
-        ConnectionError: if the scheduler dies while it is fetched.
-    """
-    from distributed import CancelledError
-    from distributed.comm import CommClosedError
-
-    try:
-        results: list[BatchResult] = future.result()
-    except (CommClosedError, CancelledError) as error:
-        raise ConnectionError(_GONE) from error
-    return results
 
 
 def _loss(future: Any) -> Exception:
