@@ -24,7 +24,7 @@ from simulators.arguments import (
     settle,
 )
 
-from .encoders.choice import FIXED, LEARNED
+from .encoders.choice import FIXED, LEARNED, OF_THETA
 from .generators.flow import FlowSettings
 from .generators.potnet import POTNetSettings
 from .generators.wgan import WGANSettings
@@ -33,7 +33,7 @@ from .training.loop import TrainingSettings
 Encoder = Literal[
     "auto",
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
-    "deep_set", "conv", "both_orders",
+    "regression", "deep_set", "conv", "both_orders",
 ]  # fmt: skip
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
@@ -59,8 +59,8 @@ class ABIConfig:
         kappa: width of the quadratic part of the quantile loss [eq. 2.7].
         hidden: widths of the quantile network's layers [d_1, ..., d_L, Definition 2.4].
         encoder: what the networks see of x: "flat" (x as it is), "sorted", "moments",
-            "moments+sorted", "principal", "principal+lags", "transitions", and the learned
-            "deep_set", "conv" and "both_orders". "auto" takes the one that predicts best.
+            "moments+sorted", "principal", "principal+lags", "transitions", "regression", and the
+            learned "deep_set", "conv" and "both_orders". "auto" takes the one that predicts best.
         fine_tune: start the quantile network from the last round's weights [Section 2.2.3].
         network_training: how the quantile network is trained.
         proposal: where rounds after the first draw theta. "truncated": from the prior, cut to the
@@ -229,7 +229,7 @@ _RULES: dict[str, Rule] = {
     "standardize": flag,
     "kappa": POSITIVE,
     "hidden": layers(least=1),
-    "encoder": choice("auto", *FIXED, *LEARNED),
+    "encoder": choice("auto", *FIXED, *OF_THETA, *LEARNED),
     "fine_tune": flag,
     "network_training": of_type(TrainingSettings),
     "proposal": choice(*get_args(Proposal)),

@@ -12,16 +12,16 @@ autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectr
 *transitions* the moments of values and of the increments that follow them
 (:mod:`abi.encoders.transition`), for paths.
 
+*regression* is what a straight line predicts of theta (:mod:`abi.encoders.regression`).
+
 Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
 
-``auto`` chooses by the held-out loss of the quantile regression, never by the answer. The first
-round tries the fixed ones that fit x (two or three values that nobody has called items are taken as
-they are) and, where x has ten items or more and sorted did no worse than flat, *both_orders*. Each
-later round, with more pairs, tries again the better half of those before it (successive halving,
-Jamieson & Talwalkar 2016), all by trainings of a quarter of the steps. A learned one, which gains
-more by a whole training and goes on learning with the answer, is tried in every round; at the end
-it and the best fixed one are trained whole, and it may be 3% behind.
+``auto`` chooses by what flows behind them say of theta held out, never by the answer
+(:mod:`abi.quantiles.encoder_race`). The first round tries all that fit x but the learned ones (two
+or three values that nobody has called items are taken as they are) and, where x has ten items or
+more and sorted did no worse than flat, *both_orders*. Each later round, with more pairs, tries
+again the better half of those before it (successive halving, Jamieson & Talwalkar 2016).
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 
@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -43,12 +44,14 @@ from .layout import PLAIN, Layout
 from .masked import MASKED, masked
 from .moments import moments
 from .principal import PrincipalScores
+from .regression import MOST_VALUES, Regression
 from .transition import Transitions
 
 FIXED = (
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
+OF_THETA = ("regression",)
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
 _FEW = 4  # values that may be a sample
@@ -82,10 +85,11 @@ class _Fixed(nn.Module):
         return features
 
 
-def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
+def candidates(x_dim: int, layout: Layout, theta_dim: int | None = None) -> tuple[str, ...]:
     """The fixed encoders that can tell something about x (n, x_dim).
 
-    Two or three values that nobody has called items are what they are.
+    Two or three values that nobody has called items are what they are. Given the number of
+    parameters, also those that are found by regression of theta.
     """
     x_dim, layout = len(layout.seen(x_dim)), layout.measured
     num_items = layout.length(x_dim)
@@ -100,6 +104,8 @@ def candidates(x_dim: int, layout: Layout) -> tuple[str, ...]:
         names += ["principal"]
     if num_items >= _MANY:
         names += ["principal+lags", "transitions"]
+    if theta_dim is not None and max(_MANY, theta_dim + 1) <= x_dim <= MOST_VALUES:
+        names += OF_THETA
     if layout.missing == "items":
         names = [name for name in names if name != "principal"]  # no axes of what has no order
     return tuple(name for name in names if layout.missing == "nothing" or name in MASKED)
@@ -118,7 +124,9 @@ def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str 
     return "both_orders" if suits else None
 
 
-def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -> nn.Module:
+def build_encoder(
+    encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN, z: Tensor | None = None
+) -> nn.Module:
     """An encoder for data like x.
 
     Args:
@@ -126,6 +134,8 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
             which a copy is made.
         x: data that set the scales, (n, p).
         layout: items or series that x holds one after another.
+        z: theta of the same pairs on the real line, (n, d), for an encoder that is found by
+            regression; without it, a blank one, to be filled from a file.
 
     Raises:
         ValueError: if the name is unknown, or x holds too few items or times for it.
@@ -137,7 +147,7 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
         return copy.deepcopy(encoder).to("cpu")
     if layout.gaps:
         seen = layout.seen(x.shape[1])
-        return Measured(build_encoder(encoder, x[:, seen], layout.measured), seen)
+        return Measured(build_encoder(encoder, x[:, seen], layout.measured, z), seen)
     if layout.missing != "nothing":
         return masked(encoder, x, layout)
     num_items, least = layout.length(x.shape[1]), _LEAST_ITEMS.get(encoder, 1)
@@ -145,12 +155,14 @@ def build_encoder(encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN) -
         raise ValueError(
             f"`encoder` {encoder!r} needs at least {least} items or times; x holds {num_items}."
         )
+    if encoder in OF_THETA:
+        return Regression(x, z)
     if encoder in _MODULES:
         return _MODULES[encoder](x, layout)
     if encoder not in FIXED:
-        names = ", ".join((*FIXED, *LEARNED))
+        names = ", ".join((*FIXED, *OF_THETA, *LEARNED))
         raise ValueError(f"`encoder` must be one of {names}, or a torch module; got {encoder!r}.")
-    return _Fixed(lambda data: encode(data, encoder, layout), x)
+    return _Fixed(partial(encode, encoder=encoder, layout=layout), x)
 
 
 _LEAST_ITEMS = {"transitions": 3, "both_orders": 2}

@@ -55,6 +55,11 @@ class Support:
             )
         return cls(lower, upper)
 
+    @classmethod
+    def everywhere(cls, theta_dim: int) -> Support:
+        """All of space."""
+        return cls(torch.full((theta_dim,), -torch.inf), torch.full((theta_dim,), torch.inf))
+
     def to_real(self, theta: Tensor) -> Tensor:
         """Map the inside of the box to the real line, (n, d) -> (n, d)."""
         z = theta.clone()

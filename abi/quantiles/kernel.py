@@ -6,10 +6,8 @@ C.1, a fixed function takes its place and the rest of the algorithm stays as it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -18,18 +16,13 @@ from simulators.random import child_seed, isolated_rng, torch_generator
 from simulators.summary import summary
 
 from ..config import ABIConfig
-from ..encoders.choice import (
-    LEARNED,
-    OWN_ENCODER,
-    build_encoder,
-    candidates,
-    learned_for,
-    prepared,
-)
+from ..encoders.choice import OWN_ENCODER, build_encoder, candidates, prepared
 from ..encoders.layout import PLAIN, Layout
 from ..generators.base import Progress
+from ..generators.support import Support
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .distance import QuantileTable, draw_directions, msw_distance, quantile_levels
+from .encoder_race import EncoderRace
 from .network import QuantileNetwork
 
 _ROWS = 50_000  # of x looked at together: a table is a hundred times as wide as theta
@@ -103,7 +96,8 @@ def layout_of(kernel: Kernel | None) -> Layout:
     return kernel.layout if isinstance(kernel, LearnedKernel) else PLAIN
 
 
-_HEAD_START = 0.97  # of a held-out loss
+_BRIEF = 0.25  # of the steps, where the distances are of no use
+_RACE_TIME = 0.5  # of the progress
 
 
 def train_kernel(
@@ -115,6 +109,7 @@ def train_kernel(
     previous: LearnedKernel | None = None,
     on_epoch: Progress | None = None,
     *,
+    support: Support | None = None,
     layout: Layout = PLAIN,
     own: nn.Module | None = None,
     thorough: bool = True,
@@ -124,10 +119,8 @@ def train_kernel(
     Differs from the paper: a network of its own is trained in each round, in the units of that
     round's pairs, instead of fine-tuning the last one (``fine_tune``). As the pairs close in on
     x_o, so do the scales of theta and x; on the M/G/1 queue this leaves accepted draws a third
-    as wide as fine-tuning does.
-
-    Of several encoders, trainings of a quarter of the steps choose one; a whole training follows
-    where the network itself is of use, of a learned encoder too, which gains more by it.
+    as wide as fine-tuning does. Where several encoders may be taken, a race
+    (:mod:`.encoder_race`) chooses.
 
     Args:
         theta: (n, d).
@@ -137,66 +130,33 @@ def train_kernel(
         seed: seed of directions, weights and batches.
         previous: the last round's kernel, to fine-tune or to choose the encoder from.
         on_epoch: told the share of the training done.
+        support: of the prior; all theta when omitted.
         layout: items or series of x, for the encoders that know them.
         own: the user's encoder, in place of the configured one.
         thorough: train it whole, as its distances are of use beyond the choice of an encoder.
     """
-
-    def attempt(encoder: str | nn.Module, training: TrainingSettings, span: _Span) -> _Fit:
-        def on_part(part: float) -> None:
-            if on_epoch is not None:
-                on_epoch(span[0] + (span[1] - span[0]) * part)
-
-        kernel = _start(theta, x, x_o, config, encoder, layout, seed, previous)
-        return kernel, _train(kernel.network, theta, x, config.kappa, training, seed, on_part)
-
-    names = _choices(x.shape[1], config, previous, layout, own)
-    whole = config.network_training
-    short = whole.shortened(_RACE)
-    part = 0.5 / len(names)  # of the progress
-    raced: list[_Fit] = []
-    if len(names) > 1 or not thorough:
-        raced = [attempt(name, short, (k * part, (k + 1) * part)) for k, name in enumerate(names)]
-        if previous is None and own is None and config.encoder == "auto":
-            learned = learned_for(x.shape[1], layout, _losses(raced))
-            raced += [] if learned is None else [attempt(learned, short, (0.5, 1.0))]
-    # The same split and directions for all: their held-out losses are comparable.
-    ranked = sorted(raced, key=_rank)
-    if thorough:
-        finalists = _leading(ranked, 1) or names
-        spans = pairwise(torch.linspace(0.5, 1.0, len(finalists) + 1).tolist())
-        fits = [attempt(name, whole, span) for name, span in zip(finalists, spans, strict=True)]
-        kernel, log = min(fits, key=_rank)
-    else:
-        kernel, log = ranked[0]
+    told = on_epoch if on_epoch is not None else _untold
+    support = Support.everywhere(theta.shape[1]) if support is None else support
+    names = _choices(theta.shape[1], x.shape[1], config, previous, layout)
+    raced = own is None and len(names) > 1
+    if raced:
+        race = EncoderRace(theta, x, support, layout, config, child_seed(seed, 3))
+        names = race.ranked(names, lambda share: told(_RACE_TIME * share), first=previous is None)
+    name = names[0] if own is None else own
+    kernel = _start(theta, x, x_o, config, name, layout, seed, previous, support)
+    training = config.network_training
+    training = training if thorough else training.shortened(_BRIEF)
+    begin = _RACE_TIME if raced else 0.0
+    log = _train(
+        kernel.network, theta, x, config.kappa, training, seed,
+        lambda share: told(begin + (1.0 - begin) * share),
+    )  # fmt: skip
     check_trained(log, "the quantile network")
-    better = _leading(ranked, math.ceil(len(ranked) / 2))  # to be tried again in the next round
-    rivals = tuple(name for name in better if name != kernel.encoder)
-    return replace(kernel, rivals=rivals), log
+    return replace(kernel, rivals=tuple(names[1 : (len(names) + 1) // 2])), log
 
 
-def _leading(ranked: Sequence[_Fit], count: int) -> list[str]:
-    """The first so many, and a learned one behind them: it gains more by a whole training."""
-    names = [kernel.encoder for kernel, _ in ranked]
-    return names[:count] + [name for name in names[count:] if name in LEARNED]
-
-
-_Fit = tuple[LearnedKernel, TrainingLog]
-_Span = tuple[float, float]
-_RACE = 0.25  # of the steps
-
-
-def _rank(fit: _Fit) -> float:
-    """The held-out loss; a learned encoder goes on learning with the flows, and has a start.
-
-    On the M/G/1 queue losses are within 2% of each other, and the learned one's flows far ahead.
-    """
-    kernel, log = fit
-    return log.validation_loss * (_HEAD_START if kernel.encoder in LEARNED else 1.0)
-
-
-def _losses(fits: Sequence[_Fit]) -> dict[str, float]:
-    return {kernel.encoder: log.validation_loss for kernel, log in fits}
+def _untold(share: float) -> None:
+    """Nobody asked for the progress."""
 
 
 def _train(
@@ -222,24 +182,22 @@ def _train(
 
 
 def _choices(
+    theta_dim: int,
     x_dim: int,
     config: ABIConfig,
     previous: LearnedKernel | None,
     layout: Layout,
-    own: nn.Module | None,
-) -> Sequence[str | nn.Module]:
-    """The encoders to try: the user's own, the one asked for, or those that fit x.
+) -> Sequence[str]:
+    """The encoders to try: the one asked for, or those that fit x.
 
     What the prior's pairs are too few and too wide to teach, a later round's may: the better half
     of one round's encoders is tried again in the next. The first round's learned one waits for
     what the fixed ones say.
     """
-    if own is not None:
-        return (own,)
     if config.encoder != "auto":
         return (config.encoder,)
     if previous is None:
-        return candidates(x_dim, layout)
+        return candidates(x_dim, layout, theta_dim)
     if config.fine_tune:
         return (previous.encoder,)
     return (previous.encoder, *previous.rivals)
@@ -254,6 +212,7 @@ def _start(
     layout: Layout,
     seed: int,
     previous: LearnedKernel | None,
+    support: Support,
 ) -> LearnedKernel:
     """A fresh network in the units of these pairs, or the previous one to be fine-tuned."""
     if previous is None or config.redraw_directions:
@@ -264,7 +223,8 @@ def _start(
     levels = quantile_levels(config.num_levels, config.trim)
     tuned = previous.network if previous is not None and config.fine_tune else None
     with isolated_rng(child_seed(seed, 0)):
-        module = build_encoder(tuned.encoder if tuned else encoder, x, layout)
+        place = support.to_real(theta)
+        module = build_encoder(tuned.encoder if tuned else encoder, x, layout, place)
         with torch.no_grad():
             num_features = module.eval()(x[:1]).shape[1]  # batch norms cannot train on one row
         network = QuantileNetwork(

@@ -283,6 +283,7 @@ class Round:
             child_seed(seed, 2),
             previous,
             on_epoch,
+            support=self.problem.support,
             layout=self.problem.layout,
             own=self.problem.encoder,
             thorough=last or self._kept_share < 1.0 or self.plan.config.fine_tune,

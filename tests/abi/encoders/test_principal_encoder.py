@@ -19,8 +19,8 @@ from abi.encoders.layout import PLAIN, Layout
 from abi.encoders.principal import PrincipalScores, autocorrelations, principal_axes
 from abi.files.parts import read_parts, write_parts
 from abi.files.run_folder import RunFolder
-from abi.quantiles.kernel import LearnedKernel, _rank, train_kernel
-from abi.training.loop import TrainingLog, TrainingSettings
+from abi.quantiles.kernel import LearnedKernel, train_kernel
+from abi.training.loop import TrainingSettings
 from simulators import Cosine, sample_joint
 from simulators.random import torch_generator
 
@@ -135,24 +135,8 @@ def test_each_round_tries_the_better_half_again() -> None:
         assert not names or set(left) <= set(names[-1])
         names.append(left)
         numbers.append(len(left))
-    assert numbers[0] in (3, 4)  # six fixed ones at first, and both_orders if chance has it so
-    assert numbers[1:] == [2, 1, 1]
-
-
-@pytest.mark.parametrize(("behind", "wins"), [(0.02, True), (0.05, False)])
-def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(behind: float, wins: bool) -> None:
-    theta, x = sample_joint(Cosine(num_steps=20), 60, seed=1)
-    brief = TrainingSettings(max_epochs=1)
-    kernels = [
-        train_kernel(theta, x, x[0], ABIConfig(encoder=name, network_training=brief), seed=0)[0]
-        for name in ("sorted", "both_orders")
-    ]
-    losses = (1.0, 1.0 + behind)
-    fixed, learned = (
-        _rank((kernel, TrainingLog(1, loss, loss)))
-        for kernel, loss in zip(kernels, losses, strict=True)
-    )
-    assert (learned < fixed) == wins
+    # Of eight at first, or nine where chance tries both_orders as well.
+    assert numbers in ([4, 2, 1, 1], [5, 3, 2, 1])
 
 
 def test_the_encoders_still_in_the_running_are_kept_with_a_run(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Linear least squares, shrunk as much as rows left out gain by it.
+
+The strength of the ridge is the one whose predictions of rows left out are the best, where a
+stronger one must gain by more than chance; without end it sets the slope to zero.
+
+Source: Golub, Heath & Wahba (1979), "Generalized cross-validation as a method for choosing a good
+ridge parameter"; the closed form of the errors of rows left out is that of Allen (1974).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_STRENGTHS = (1e-5, 1e-3, 1e-2, 1e-1, 1.0, float("inf"))  # of the ridge, in mean variances of s
+_SURE = 2.0  # standard errors of a gain
+_LEAST_LEFT = 0.05  # of a row's weight in its own prediction, from 1
+_JITTER = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """z = shift + s slope + root u, and the log density of each row, as if it were left out."""
+
+    shift: Tensor
+    slope: Tensor
+    root: Tensor
+    log_density: Tensor
+
+    @classmethod
+    def of(cls, shift: Tensor, slope: Tensor, left: Tensor) -> Line:
+        """A line and the errors (n, d) of its predictions of rows left out."""
+        jitter = torch.diag((left == 0.0).all(dim=0).double() + _JITTER)
+        root = torch.linalg.cholesky(left.T @ left / len(left) + jitter)
+        rest = torch.linalg.solve_triangular(root, left.T, upper=False)
+        return cls(shift, slope, root, -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum())
+
+    def surely_better(self, other: Line) -> bool:
+        """Whether rows left out gain by more than chance."""
+        gain = self.log_density - other.log_density
+        return float(gain.mean()) > _SURE * float(gain.std()) / math.sqrt(len(gain))
+
+
+def best_line(s: Tensor, z: Tensor) -> Line:
+    """The line of z (n, d) in s (n, k), float64, by errors of rows left out."""
+    line, *others = (Line.of(*fit) for fit in _ridges(s, z))
+    for other in others:
+        line = other if other.surely_better(line) else line
+    return line
+
+
+def _ridges(s: Tensor, z: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Shift (d,), slope (k, d), and errors (n, d) of rows left out, of ever stronger ridges."""
+    mean, level = s.mean(dim=0), z.mean(dim=0)
+    variances, axes = torch.linalg.eigh((s - mean).T @ (s - mean) / len(s))
+    scores = (s - mean) @ axes
+    shared = scores.T @ (z - level) / len(s)
+    for strength in _STRENGTHS if s.shape[1] else (0.0,):
+        shrunk = 1.0 / (variances.clamp_min(0.0) + max(strength * float(variances.mean()), 1e-30))
+        turned = shrunk[:, None] * shared
+        weight = (1.0 + (scores**2 * shrunk).sum(dim=1)) / len(s)  # of a row on its prediction
+        left = (z - level - scores @ turned) / (1.0 - weight).clamp_min(_LEAST_LEFT)[:, None]
+        slope = axes @ turned
+        yield level - mean @ slope, slope, left

@@ -1,0 +1,109 @@
+"""Encoders are chosen by what flows behind them say of theta held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from abi import ABIConfig
+from abi.encoders.choice import build_encoder
+from abi.encoders.layout import PLAIN, Layout
+from abi.generators.support import Support
+from abi.quantiles.encoder_race import EncoderRace
+from abi.training.loop import TrainingSettings
+from simulators import TASKS, sample_joint
+from simulators.random import torch_generator
+
+BRIEF = ABIConfig(generator_training=TrainingSettings(num_steps=800, batch_size=128, max_epochs=40))
+VALUES, SUMS = 60, 3
+
+
+def race_of(theta: Tensor, x: Tensor, seed: int = 0, layout: Layout = PLAIN) -> EncoderRace:
+    everywhere = Support.everywhere(theta.shape[1])
+    return EncoderRace(theta, x, everywhere, layout, BRIEF, seed)
+
+
+@cache
+def answers(num_pairs: int = 3_000) -> tuple[Tensor, Tensor, Tensor]:
+    """Yes and no, 60 of them, whose logits are sums of theta; theta, x and the sums of x."""
+    generator = torch_generator(1)
+    design = 0.4 * torch.randn(VALUES, SUMS, generator=generator)
+    theta = torch.randn(num_pairs, SUMS, generator=generator)
+    x = (torch.rand(num_pairs, VALUES, generator=generator) < (theta @ design.T).sigmoid()).float()
+    return theta, x, x @ design
+
+
+def untold(share: float) -> None:
+    """Nobody watches."""
+
+
+def test_a_regression_finds_the_sums_that_matter() -> None:
+    theta, x, sums = answers()
+    features = build_encoder("regression", x, PLAIN, theta)(x)
+    assert features.shape == (len(x), SUMS)
+    both = torch.cat([features, torch.ones(len(x), 1)], dim=1)
+    left = sums - both @ torch.linalg.lstsq(both, sums).solution
+    assert (left.var(dim=0) < 0.05 * sums.var(dim=0)).all()  # 60 slopes from 3,000 rows
+
+
+def test_a_regression_is_filled_from_a_file_whatever_it_was_built_on() -> None:
+    theta, x, _ = answers()
+    encoder = build_encoder("regression", x, PLAIN, theta)
+    blank = build_encoder("regression", torch.zeros(2, VALUES), PLAIN)
+    blank.load_state_dict(encoder.state_dict())
+    torch.testing.assert_close(blank(x[:5]), encoder(x[:5]), rtol=0.0, atol=0.0)
+
+
+def test_a_parameter_that_does_not_vary_is_predicted_as_a_constant() -> None:
+    theta, x, _ = answers()
+    theta = torch.cat([theta, torch.ones(len(theta), 1)], dim=1)
+    features = build_encoder("regression", x, PLAIN, theta)(x)
+    assert features.isfinite().all()
+    assert (features[:, -1] == features[0, -1]).all()
+
+
+def test_the_race_takes_the_sums_where_values_and_axes_drown_in_noise() -> None:
+    theta, x, _ = answers()
+    names = ("flat", "principal", "regression", "sorted")
+    ranked = race_of(theta, x).ranked(names, untold, first=False)
+    assert ranked[0] == "regression"
+    assert ranked[-1] == "sorted"
+
+
+def test_a_score_is_the_log_density_of_theta_held_out() -> None:
+    """The conjugate Gaussian's: none beats it, and a flow of the x themselves comes near."""
+    task = TASKS["gaussian_linear"]
+    theta, x = sample_joint(task, 3_000, seed=1)
+    score = race_of(theta, x).score("flat")
+    # theta | x ~ N(x / 2, .05 I): mean log density, give or take .09 for 600 rows.
+    exact = -5.0 * (1.0 + torch.log(torch.tensor(2.0 * torch.pi * 0.05)))
+    assert float(exact) - 0.6 < score < float(exact) + 0.3
+    assert score == race_of(theta, x).score("flat")
+    assert score != race_of(theta, x, seed=1).score("flat")
+
+
+@pytest.mark.parametrize(("behind", "wins"), [(0.05, True), (0.2, False)])
+def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(
+    behind: float, wins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {"flat": -1.0, "sorted": 0.0, "both_orders": -behind}
+    monkeypatch.setattr(EncoderRace, "score", lambda _, name: scores[name])
+    theta, x, _ = answers()
+    ranked = race_of(theta, x).ranked(("flat", "sorted"), untold, first=True)
+    assert sorted(ranked) == ["both_orders", "flat", "sorted"]
+    assert (ranked[0] == "both_orders") == wins
+    assert ranked[-1] == "flat"
+
+
+def test_the_race_says_how_far_it_is() -> None:
+    theta, x, _ = answers()
+    told: list[float] = []
+    names: Sequence[str] = ("flat", "sorted")
+    race = replace(race_of(theta[:200], x[:200]), layout=Layout())
+    race.ranked(names, told.append, first=False)
+    assert told == [0.5, 1.0]
