@@ -55,7 +55,7 @@ STAGES = {
     "propose, simulate": ("_sample", "steps.py"),
     "quantile network": ("_train", "steps.py"),
     "distances": ("__call__", "kernel.py"),
-    "flows": ("fit_flow", "flow_training.py"),
+    "flows": ("fit_answer", "answer.py"),
     "region": ("high_density_region", "finding.py"),
     "judging": ("_judged", "judging.py"),
 }
