@@ -22,7 +22,7 @@ from torch import Tensor
 from simulators.random import child_seed, isolated_rng, torch_generator
 
 from ..config import ABIConfig
-from ..encoders.choice import LEARNED, build_encoder, learned_for
+from ..encoders.choice import LEARNED, build_encoder, features_of, learned_for
 from ..encoders.layout import Layout
 from ..generators.base import Progress
 from ..generators.conditional import ConditionalFlows
@@ -76,13 +76,16 @@ class EncoderRace:
         return sorted(scores, key=lambda name: -scores[name] - _HEAD_START * float(name in LEARNED))
 
     def score(self, name: str) -> float:
-        """The mean log density of theta held out behind an encoder: the higher the better."""
+        """The mean log density of theta held out behind an encoder: the higher the better.
+
+        An encoder whose features no flow can be trained on comes last, and ends no fit.
+        """
         count = len(self.theta)
         order = torch.randperm(count, generator=torch_generator(child_seed(self.seed, 0)))
         size = math.ceil(_HELD * count)
         folds = range(1 if count >= _ENOUGH else 2)
-        scored = [self._held_out(name, *order.roll(-k * size).tensor_split([size])) for k in folds]
-        log_density = torch.cat(scored)
+        parts = [order.roll(-k * size).tensor_split([size]) for k in folds]
+        log_density = torch.cat([self._held_out(name, *part) for part in parts])
         return float(log_density.clamp_min(log_density.median() - _FURTHEST).mean())
 
     def _held_out(self, name: str, held: Tensor, rest: Tensor) -> Tensor:
@@ -90,14 +93,20 @@ class EncoderRace:
         theta, x = self.theta[rest], self.x[rest]
         with isolated_rng(child_seed(self.seed, 1)):
             encoder = build_encoder(name, x, self.layout, self.support.to_real(theta))
-        flow, _ = fit_flow(
-            theta,
-            self.support,
-            settings=self.config.flow,
-            training=self.config.generator_training.shortened(_SHARE),
-            seed=child_seed(self.seed, 2),
-            given=Conditioning(encoder, x, x[0], name, self.layout),
-        )
+        nothing = torch.full((len(held),), -torch.inf)
+        if not features_of(encoder.eval(), x).isfinite().all():
+            return nothing
+        try:
+            flow, _ = fit_flow(
+                theta,
+                self.support,
+                settings=self.config.flow,
+                training=self.config.generator_training.shortened(_SHARE),
+                seed=child_seed(self.seed, 2),
+                given=Conditioning(encoder, x, x[0], name, self.layout),
+            )
+        except ValueError:  # it found no finite loss
+            return nothing
         q = ConditionalFlows.of(flow)
         if q is None:
             raise TypeError(f"the flow behind {name!r} does not know its encoder.")

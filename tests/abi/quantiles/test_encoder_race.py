@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from fits import SMALL
+from torch import Tensor, nn
+from torch.distributions import Independent, Normal
 
+import abi
 from abi import ABIConfig
 from abi.encoders.choice import build_encoder
 from abi.encoders.layout import PLAIN, Layout
+from abi.files.run_folder import RunFolder
 from abi.generators.support import Support
+from abi.quantiles import encoder_race
 from abi.quantiles.encoder_race import EncoderRace
+from abi.quantiles.kernel import LearnedKernel
 from abi.training.loop import TrainingSettings
 from simulators import TASKS, sample_joint
 from simulators.random import torch_generator
@@ -98,6 +107,48 @@ def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(
     assert sorted(ranked) == ["both_orders", "flat", "sorted"]
     assert (ranked[0] == "both_orders") == wins
     assert ranked[-1] == "flat"
+
+
+def test_an_encoder_that_no_flow_can_be_trained_on_comes_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Overflowing(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.full((len(x), 2), torch.inf)
+
+    def built(name: str, *about: Any) -> nn.Module:
+        return Overflowing() if name == "moments" else build_encoder(name, *about)
+
+    monkeypatch.setattr(encoder_race, "build_encoder", built)
+    theta, x, _ = answers()
+    race = race_of(theta[:300], x[:300])
+    assert race.score("moments") == -math.inf
+    assert race.ranked(("moments", "flat"), untold, first=False) == ["flat", "moments"]
+
+
+def test_a_fit_through_a_regression_is_read_from_its_files(tmp_path: Path) -> None:
+    theta, x, _ = answers()
+    design = x[:SUMS, :12]
+
+    def simulate(theta: Tensor) -> Tensor:
+        noise = theta @ torch.linspace(-40.0, 40.0, 12 * SUMS).reshape(SUMS, 12)
+        return theta @ design + noise.sin()
+
+    prior = Independent(Normal(torch.zeros(SUMS), torch.ones(SUMS)), 1)
+    fit = abi.fit(
+        prior, simulate, simulate(theta[:1])[0], num_simulations=600, num_rounds=2,
+        config=replace(SMALL, encoder="regression"), run_dir=tmp_path, progress=False,
+    )  # fmt: skip
+    loaded = abi.load(tmp_path / "posterior.safetensors")
+    torch.testing.assert_close(loaded.log_prob(theta[:9]), fit.log_prob(theta[:9]))
+    folder = RunFolder.open(tmp_path)
+    plan, x_o, _, _ = folder.request()
+    state = folder.last_state(plan, x_o, None)
+    assert state is not None
+    near, kept = simulate(theta[:20]), fit.kernel
+    assert isinstance(kept, LearnedKernel)
+    assert isinstance(state.kernel, LearnedKernel)
+    torch.testing.assert_close(state.kernel(near), kept(near))
 
 
 def test_the_race_says_how_far_it_is() -> None:
