@@ -125,7 +125,8 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
     record = replace(record, check_calls=record.check_calls + plan.calls_before - counted)
     seed = child_seed(plan.seed, 0, REGION)
     found = high_density_region(model, problem.prior, state.regions, seed)
-    regions = (*state.regions, found) if worthwhile(found, state.theta) else state.regions
+    worth = worthwhile(found, state.theta, plan.calls(plan.rounds_before + 1))
+    regions = (*state.regions, found) if worth else state.regions
     records = (*state.records[:-1], record)
     return replace(
         state,

@@ -102,7 +102,8 @@ class Round:
         if self._truncates and not last:
             self.shown.phase("finding the region")
             found = region_of_answer(model, self.problem, regions, child_seed(seed, 4))
-            regions = (*regions, found) if worthwhile(found, theta) else regions
+            calls = self._calls(number + 1, before)
+            regions = (*regions, found) if worthwhile(found, theta, calls) else regions
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         record = RoundRecord(
             round=number,
@@ -276,18 +277,13 @@ class Round:
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
         on_epoch = self.shown.phase("training the quantile network")
         return train_kernel(
-            theta,
-            x,
-            self.problem.x_o,
-            self.plan.config,
-            child_seed(seed, 2),
-            previous,
+            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous,
             on_epoch,
             support=self.problem.support,
             layout=self.problem.layout,
             own=self.problem.encoder,
             thorough=last or self._kept_share < 1.0 or self.plan.config.fine_tune,
-        )
+        )  # fmt: skip
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:
         """Section 2.2.2: given, or the alpha-quantile of the scores."""

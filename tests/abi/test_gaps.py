@@ -242,7 +242,7 @@ def test_what_lies_below_a_detection_limit_informs() -> None:
         num_simulations=2_000, num_rounds=2, config=QUICK, progress=False,
     )  # fmt: skip
     exact = limited_posterior(LIMITED)
-    check_against(fit.sample((10_000,)), exact)
+    check_against(fit.sample((10_000,)), exact, bias=0.25)  # five seeds: .00 to .16
     seen = LIMITED[~LIMITED.isnan()]
     ignorant = seen.sum() / (1 / 4 + len(seen))
     assert float((ignorant - exact[0]) / exact[1]) > 1.0  # the gaps make the difference
