@@ -137,8 +137,10 @@ def train_kernel(
     """
     told = on_epoch if on_epoch is not None else _untold
     support = Support.everywhere(theta.shape[1]) if support is None else support
-    names = _choices(theta.shape[1], x.shape[1], config, previous, layout)
-    raced = own is None and len(names) > 1
+    names: Sequence[str] = ()
+    if own is None:
+        names = _choices(theta.shape[1], x.shape[1], config, previous, layout)
+    raced = len(names) > 1
     if raced:
         race = EncoderRace(theta, x, support, layout, config, child_seed(seed, 3))
         names = race.ranked(names, lambda share: told(_RACE_TIME * share), first=previous is None)

@@ -25,7 +25,7 @@ from simulators import MG1
 from simulators.random import isolated_rng, torch_generator
 
 BOX = Support(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 2.0]))
-FREE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
+FREE = Support.everywhere(2)
 WITH_DENSITY = ["flow", "mixture"]
 KINDS = [*WITH_DENSITY, "potnet", "wgan"]
 RESTORE = {

@@ -22,7 +22,7 @@ from simulators.random import torch_generator
 
 BOX = Independent(Uniform(-4 * torch.ones(2), 4 * torch.ones(2)), 1)
 SLOPED = Independent(Normal(torch.zeros(2), 1.5 * torch.ones(2)), 1)
-EVERYWHERE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
+EVERYWHERE = Support.everywhere(2)
 X = torch.tensor([[-2.0, -2.0], [1.0, 1.0], [1.2, 0.9], [2.0, -1.0]])  # two of them overlap
 
 
