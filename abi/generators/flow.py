@@ -145,6 +145,17 @@ class FlowModel:
         pairs = zip(self.compiled, self.held, strict=True)
         return torch.cat([self._drops(flow, held) for flow, held in pairs])
 
+    @torch.no_grad()
+    def gains(self) -> Tensor:
+        """What the flows add to each held-out theta's log density beyond their trend's, (n,)."""
+        from .compiled.flow import log_normal
+
+        if not self.held:
+            return torch.empty(0)
+        pairs = zip(self.compiled, self.held, strict=True)
+        parts = [flow.log_prob(h.rows, h.context) - log_normal(h.rows) for flow, h in pairs]
+        return torch.cat(parts)
+
     def first(self, count: int) -> FlowModel:
         """At most so many of the flows, for where fewer will do: densities of regions."""
         context = None if self.context is None else self.context[:count]

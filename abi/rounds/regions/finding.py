@@ -23,6 +23,11 @@ than the first, and the answers' sds were too small by as much. Of three paramet
 regions have less edge, it is also worth it where it at least doubles the pairs inside that the next
 round has: of an epidemic of two, 1,000 calls, three observations, C2ST fell from .73 to .69.
 
+Of more than three parameters no region is made while flows add nothing to a linear Gaussian law of
+theta given x: that is as well found far from x_o, and the cut would bend it. Of ten-dimensional
+Gaussians at 10,000 calls two observations in three were cut; C2ST fell from .62 and .61 to .53 and
+.52.
+
 The prior need only be sampled. Where too few of its draws fall into T and it offers a density,
 draws of q, spread out, are resampled with weights p(theta) 1_T(theta) / q(theta). Where it offers
 none, c is lowered until its draws fill the region: T is then larger than it could be, and as valid.
@@ -34,6 +39,7 @@ theta and for a prior without a density are ours.
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import torch
@@ -44,12 +50,14 @@ from simulators.random import child_seed
 
 from ...generators.base import GenerativeModel
 from ...generators.conditional import ConditionalFlows
+from ...generators.flow import FlowModel
 from .drawing import PER_DRAW, can_resample, draw_by_rejection, is_wide
 from .region import AnyRegion, Region, SharedRegion
 
 OUTSIDE = 1e-4  # alpha
 _WORTH = 0.25  # of theta inside the regions before
 _FEW, _GAIN = 3, 2.0  # parameters, and times as many pairs
+_LEAST_HELD, _LITTLE, _SURE = 200, 0.05, 2.0  # theta held out; nats; standard errors
 _LEFT_OUT, _CAUTION = 0.005, 2.0  # share of held-out theta beyond the edge, and nats to spare
 _DRAWS = 20_000  # of q, that place its threshold and its box
 _FEW_DRAWS = 5_000  # where the edge is no far tail
@@ -165,10 +173,20 @@ def worthwhile(region: AnyRegion, theta: Tensor, num_calls: int) -> bool:
         num_calls: of the next round.
     """
     share = float(region.contains(theta).float().mean())
-    if share <= _WORTH or theta.shape[1] > _FEW:
-        return share <= _WORTH
+    if theta.shape[1] > _FEW:
+        return share <= _WORTH and not _is_straight(region.model)
+    if share <= _WORTH:
+        return True
     spread = share * (len(theta) + num_calls)
     return share * len(theta) + num_calls >= _GAIN * spread
+
+
+def _is_straight(model: GenerativeModel) -> bool:
+    """Whether enough theta held out say that flows add next to nothing to their linear trend."""
+    gains = model.gains() if isinstance(model, FlowModel) else torch.empty(0)
+    if len(gains) < _LEAST_HELD:
+        return False
+    return float(gains.mean() + _SURE * gains.std() / math.sqrt(len(gains))) < _LITTLE
 
 
 def _threshold(log_density: Tensor, outside: float, drops: Tensor | None) -> float:

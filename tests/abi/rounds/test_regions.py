@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
+from abi.encoders.item import InputScaling
 from abi.generators.flow import FlowModel, FlowSettings
-from abi.generators.flow_training import fit_flow
+from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
 from abi.rounds.regions import drawing, finding
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import high_density_region
+from abi.rounds.regions.finding import high_density_region, worthwhile
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
@@ -156,3 +157,28 @@ def test_the_box_of_a_region_never_cuts_what_the_density_admits(flow: FlowModel)
     cut = boxless.contains(grid) & ~region.contains(grid)
     assert int(cut.sum()) <= 0.01 * int(boxless.contains(grid).sum())
     assert isinstance(boxless, Region)
+
+
+@pytest.mark.parametrize("theta_dim", [2, 4])
+@pytest.mark.parametrize("bent", [False, True])
+def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, bent: bool) -> None:
+    """There the edge would be all that is left to learn; few parameters have little edge."""
+    n = 3_000
+    x = torch.randn(n, theta_dim, generator=torch_generator(0))
+    noise = 0.1 * torch.randn(n, theta_dim, generator=torch_generator(1))
+    theta = (x**2 if bent else x) + noise
+    x_o = torch.zeros(theta_dim)
+    model, _ = fit_flow(
+        theta,
+        Support.everywhere(theta_dim),
+        settings=FlowSettings(num_transforms=1, hidden=(32,)),
+        training=TrainingSettings(num_steps=400),
+        seed=0,
+        given=Conditioning(InputScaling(x), x, x_o, "flat"),
+    )
+    prior = Independent(Normal(torch.zeros(theta_dim), torch.ones(theta_dim)), 1)
+    region = high_density_region(model, prior, (), seed=1)
+    assert float(region.contains(theta).float().mean()) < 0.25
+    assert worthwhile(region, theta, n) is (bent or theta_dim == 2)
+    few = replace(region, model=replace(model, held=()))  # too few to tell
+    assert worthwhile(few, theta, n)
