@@ -167,7 +167,7 @@ def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, ben
     x = torch.randn(n, theta_dim, generator=torch_generator(0))
     noise = 0.1 * torch.randn(n, theta_dim, generator=torch_generator(1))
     theta = (x**2 if bent else x) + noise
-    x_o = torch.zeros(theta_dim)
+    x_o = torch.ones(theta_dim)
     model, _ = fit_flow(
         theta,
         Support.everywhere(theta_dim),
