@@ -33,7 +33,7 @@ from .training.loop import TrainingSettings
 Encoder = Literal[
     "auto",
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
-    "regression", "deep_set", "conv", "both_orders",
+    "regression", "selected", "deep_set", "conv", "both_orders",
 ]  # fmt: skip
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
@@ -59,8 +59,9 @@ class ABIConfig:
         kappa: width of the quadratic part of the quantile loss [eq. 2.7].
         hidden: widths of the quantile network's layers [d_1, ..., d_L, Definition 2.4].
         encoder: what the networks see of x: "flat" (x as it is), "sorted", "moments",
-            "moments+sorted", "principal", "principal+lags", "transitions", "regression", and the
-            learned "deep_set", "conv" and "both_orders". "auto" takes the one that predicts best.
+            "moments+sorted", "principal", "principal+lags", "transitions", "regression",
+            "selected", and the learned "deep_set", "conv" and "both_orders". "auto" takes the one
+            that predicts best.
         fine_tune: start the quantile network from the last round's weights [Section 2.2.3].
         network_training: how the quantile network is trained.
         proposal: where rounds after the first draw theta. "truncated": from the prior, cut to the

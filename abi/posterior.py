@@ -118,8 +118,8 @@ class ABIPosterior:
         """x_o, (p,); a ValueError where the fit is of every x and so has none."""
         if self.x_o is None:
             raise ValueError(
-                "`x` must be given: the fit is amortised, a posterior for every x. Use "
-                "sample(shape, x=x), or refine(x_o) for a fit at one."
+                "`x` must be given: the fit is amortised, a posterior for every x. Draw at one by "
+                "sample(shape, x=x); refine(x_o) makes a fit at one, which can also be drawn."
             )
         return self.x_o
 

@@ -12,7 +12,8 @@ autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectr
 *transitions* the moments of values and of the increments that follow them
 (:mod:`abi.encoders.transition`), for paths.
 
-*regression* is what a straight line predicts of theta (:mod:`abi.encoders.regression`).
+*regression* is what a straight line predicts of theta, and *selected* the values of x that tell of
+theta, where half of them or more do not (:mod:`abi.encoders.of_theta`).
 
 Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
@@ -43,15 +44,15 @@ from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_ea
 from .layout import PLAIN, Layout
 from .masked import MASKED, masked
 from .moments import moments
+from .of_theta import MOST_VALUES, Regression, Selected, telling
 from .principal import PrincipalScores
-from .regression import MOST_VALUES, Regression
 from .transition import Transitions
 
 FIXED = (
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
-OF_THETA = ("regression",)
+OF_THETA = ("regression", "selected")
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
 _FEW = 4  # values that may be a sample
@@ -85,13 +86,16 @@ class _Fixed(nn.Module):
         return features
 
 
-def candidates(x_dim: int, layout: Layout, theta_dim: int | None = None) -> tuple[str, ...]:
+def candidates(
+    x_dim: int, layout: Layout, pairs: tuple[Tensor, Tensor] | None = None
+) -> tuple[str, ...]:
     """The fixed encoders that can tell something about x (n, x_dim).
 
-    Two or three values that nobody has called items are what they are. Given the number of
-    parameters, also those that are found by regression of theta.
+    Two or three values that nobody has called items are what they are. Given pairs of x (n, p) and
+    theta on the real line (n, d), also those that are found with theta.
     """
-    x_dim, layout = len(layout.seen(x_dim)), layout.measured
+    seen = layout.seen(x_dim)
+    x_dim, layout = len(seen), layout.measured
     num_items = layout.length(x_dim)
     names = ["flat"]
     if layout.width == 1 and layout.missing != "items" and x_dim < _FEW:
@@ -104,8 +108,10 @@ def candidates(x_dim: int, layout: Layout, theta_dim: int | None = None) -> tupl
         names += ["principal"]
     if num_items >= _MANY:
         names += ["principal+lags", "transitions"]
-    if theta_dim is not None and max(_MANY, theta_dim + 1) <= x_dim <= MOST_VALUES:
-        names += OF_THETA
+    if pairs is not None and layout.missing == "nothing" and _MANY <= x_dim <= MOST_VALUES:
+        x, z = pairs
+        names += ["regression"] if z.shape[1] < x_dim else []
+        names += ["selected"] if 2 * len(telling(x[:, seen], z)) <= x_dim else []
     if layout.missing == "items":
         names = [name for name in names if name != "principal"]  # no axes of what has no order
     return tuple(name for name in names if layout.missing == "nothing" or name in MASKED)
@@ -134,8 +140,8 @@ def build_encoder(
             which a copy is made.
         x: data that set the scales, (n, p).
         layout: items or series that x holds one after another.
-        z: theta of the same pairs on the real line, (n, d), for an encoder that is found by
-            regression; without it, a blank one, to be filled from a file.
+        z: theta of the same pairs on the real line, (n, d), for an encoder that is found with
+            theta; without it, a blank one, to be filled from a file.
 
     Raises:
         ValueError: if the name is unknown, or x holds too few items or times for it.
@@ -156,7 +162,7 @@ def build_encoder(
             f"`encoder` {encoder!r} needs at least {least} items or times; x holds {num_items}."
         )
     if encoder in OF_THETA:
-        return Regression(x, z)
+        return Regression(x, z) if encoder == "regression" else Selected(x, z)
     if encoder in _MODULES:
         return _MODULES[encoder](x, layout)
     if encoder not in FIXED:

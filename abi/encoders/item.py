@@ -57,7 +57,9 @@ class InputScaling(nn.Module):
         return z.clamp(-self.straight, self.straight) + torch.sign(z) * far
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
-        """Files of before version 8 hold maps that are straight nowhere."""
+        """Take on as many coordinates; files of before version 8 hold maps straight nowhere."""
+        self.center = torch.empty_like(state[f"{prefix}center"])
+        self.scale = torch.empty_like(state[f"{prefix}scale"])
         state.setdefault(f"{prefix}straight", torch.tensor(0.0))
         super()._load_from_state_dict(state, prefix, *rest)
 

@@ -78,8 +78,6 @@ class PrincipalScores(nn.Module):
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
         """Take on the number of axes that was kept, which other data decided."""
         self.axes = torch.empty_like(state[f"{prefix}axes"])
-        self.scaling.center = torch.empty_like(state[f"{prefix}scaling.center"])
-        self.scaling.scale = torch.empty_like(state[f"{prefix}scaling.scale"])
         super()._load_from_state_dict(state, prefix, *rest)
 
 

@@ -139,7 +139,7 @@ def train_kernel(
     support = Support.everywhere(theta.shape[1]) if support is None else support
     names: Sequence[str] = ()
     if own is None:
-        names = _choices(theta.shape[1], x.shape[1], config, previous, layout)
+        names = _choices(support.to_real(theta), x, config, previous, layout)
     raced = len(names) > 1
     if raced:
         race = EncoderRace(theta, x, support, layout, config, child_seed(seed, 3))
@@ -184,8 +184,8 @@ def _train(
 
 
 def _choices(
-    theta_dim: int,
-    x_dim: int,
+    z: Tensor,
+    x: Tensor,
     config: ABIConfig,
     previous: LearnedKernel | None,
     layout: Layout,
@@ -199,7 +199,7 @@ def _choices(
     if config.encoder != "auto":
         return (config.encoder,)
     if previous is None:
-        return candidates(x_dim, layout, theta_dim)
+        return candidates(x.shape[1], layout, (x, z))
     if config.fine_tune:
         return (previous.encoder,)
     return (previous.encoder, *previous.rivals)

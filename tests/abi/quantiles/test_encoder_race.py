@@ -17,8 +17,9 @@ from torch.distributions import Independent, Normal
 
 import abi
 from abi import ABIConfig
-from abi.encoders.choice import build_encoder
+from abi.encoders.choice import OF_THETA, build_encoder, candidates
 from abi.encoders.layout import PLAIN, Layout
+from abi.encoders.of_theta import telling
 from abi.files.run_folder import RunFolder
 from abi.generators.support import Support
 from abi.quantiles import encoder_race
@@ -60,10 +61,51 @@ def test_a_regression_finds_the_sums_that_matter() -> None:
     assert (left.var(dim=0) < 0.05 * sums.var(dim=0)).all()  # 60 slopes from 3,000 rows
 
 
-def test_a_regression_is_filled_from_a_file_whatever_it_was_built_on() -> None:
+@pytest.mark.parametrize("num_pairs", [150, 1_000])
+def test_the_values_that_tell_of_theta_are_found_among_those_that_do_not(num_pairs: int) -> None:
+    """Four points carry means and variances; the other ninety-two values are heavy-tailed noise."""
+    task = TASKS["slcp_distractors"]
+    theta, x = sample_joint(task, num_pairs, seed=0)
+    place = torch.tensor([2.9, 2.9, 0.1, 0.1, 0.0])  # all four points lie near (2.9, 2.9)
+    near = (task(place.expand(50, 5), seed=1) - 2.9).abs().amax(dim=0) < 0.2
+    assert int(near.sum()) == 8
+    assert telling(x, theta).tolist() == near.nonzero()[:, 0].tolist()
+
+
+def test_values_that_say_nothing_stay_no_more_often_than_they_may() -> None:
+    """At a level of .01, of 300 data sets with ties and tails; one value tells, of a square."""
+    kept = 0
+    for seed in range(300):
+        generator = torch_generator(seed)
+        z = torch.randn(80, 3, generator=generator)
+        noise = torch.randn(80, 20, generator=generator)
+        x = torch.cat([noise[:, :10].exp().exp(), noise[:, 10:].round()], dim=1)
+        found = telling(torch.cat([x, z[:, :1] ** 2], dim=1), z).tolist()
+        assert 20 in found
+        kept += len(found) > 1
+    assert kept <= 8  # more than that of binomial(300, .01): 1 in 200
+
+
+@pytest.mark.parametrize(("num_noise", "tried"), [(5, False), (15, True)])
+def test_a_selection_is_tried_where_half_of_the_values_say_nothing(
+    num_noise: int, tried: bool
+) -> None:
+    theta = torch.randn(300, 2, generator=torch_generator(0))
+    noise = torch.randn(300, num_noise + 10, generator=torch_generator(1))
+    x = torch.cat([theta.repeat(1, 5) + noise[:, :10], noise[:, 10:]], dim=1)
+    names = candidates(x.shape[1], PLAIN, (x, theta))
+    assert ("selected" in names) == tried
+    assert "selected" not in candidates(x.shape[1], PLAIN)
+    if tried:
+        assert build_encoder("selected", x, PLAIN, theta)(x).shape == (300, 10)
+
+
+@pytest.mark.parametrize("name", OF_THETA)
+def test_what_is_found_with_theta_is_filled_from_a_file(name: str) -> None:
     theta, x, _ = answers()
-    encoder = build_encoder("regression", x, PLAIN, theta)
-    blank = build_encoder("regression", torch.zeros(2, VALUES), PLAIN)
+    x = torch.cat([x[:, ::2], x[:, ::2].flipud()], dim=1)  # half of it belongs to other theta
+    encoder = build_encoder(name, x, PLAIN, theta)
+    blank = build_encoder(name, torch.zeros(2, VALUES), PLAIN)
     blank.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(blank(x[:5]), encoder(x[:5]), rtol=0.0, atol=0.0)
 
@@ -126,7 +168,10 @@ def test_an_encoder_that_no_flow_can_be_trained_on_comes_last(
     assert race.ranked(("moments", "flat"), untold, first=False) == ["flat", "moments"]
 
 
-def test_a_fit_through_a_regression_is_read_from_its_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", OF_THETA)
+def test_a_fit_through_what_is_found_with_theta_is_read_from_its_files(
+    name: str, tmp_path: Path
+) -> None:
     theta, x, _ = answers()
     design = x[:SUMS, :12]
 
@@ -137,7 +182,7 @@ def test_a_fit_through_a_regression_is_read_from_its_files(tmp_path: Path) -> No
     prior = Independent(Normal(torch.zeros(SUMS), torch.ones(SUMS)), 1)
     fit = abi.fit(
         prior, simulate, simulate(theta[:1])[0], num_simulations=600, num_rounds=2,
-        config=replace(SMALL, encoder="regression"), run_dir=tmp_path, progress=False,
+        config=replace(SMALL, encoder=name), run_dir=tmp_path, progress=False,
     )  # fmt: skip
     loaded = abi.load(tmp_path / "posterior.safetensors")
     torch.testing.assert_close(loaded.log_prob(theta[:9]), fit.log_prob(theta[:9]))
