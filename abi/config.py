@@ -25,9 +25,9 @@ from simulators.arguments import (
 )
 
 from .encoders.choice import FIXED, LEARNED, OF_THETA
-from .generators.flow import FlowSettings
-from .generators.potnet import POTNetSettings
-from .generators.wgan import WGANSettings
+from .generators.flow_network import FlowSettings
+from .generators.push_forward.potnet import POTNetSettings
+from .generators.push_forward.wgan import WGANSettings
 from .training.loop import TrainingSettings
 
 Encoder = Literal[
@@ -85,6 +85,8 @@ class ABIConfig:
         generator_training: how flow and mixture are trained.
         potnet: settings of POTNet.
         wgan: settings of the WGAN.
+        likelihood: also learn p(x | theta), where x has few features, and pool the answer with it
+            as far as pairs held out gain by it.
         adjustment: how pairs near x_o are used. "conditional": train flows of theta given x and
             read them at x_o. "quantile": move each theta by the predicted quantiles. "none": as
             if they were at x_o, as published.
@@ -131,6 +133,7 @@ class ABIConfig:
     )
     potnet: POTNetSettings = field(default_factory=POTNetSettings)
     wgan: WGANSettings = field(default_factory=WGANSettings)
+    likelihood: bool = True
     adjustment: Adjustment = "conditional"
 
     def __post_init__(self) -> None:
@@ -248,5 +251,6 @@ _RULES: dict[str, Rule] = {
     "generator_training": of_type(TrainingSettings),
     "potnet": of_type(POTNetSettings),
     "wgan": of_type(WGANSettings),
+    "likelihood": flag,
     "adjustment": choice(*get_args(Adjustment)),
 }

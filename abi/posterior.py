@@ -273,15 +273,16 @@ class ABIPosterior:
         return to_arviz(self, num_samples, seed, prior, simulator)
 
     def to_zuko(self) -> nn.Module:
-        """A copy of the posterior as a zuko flow over theta, to train further or to build on.
+        """A copy of the posterior as a zuko flow over theta, to build on.
 
         ``flow = posterior.to_zuko()`` is a torch module, and ``flow()`` a distribution with
-        ``log_prob``, ``sample`` and ``rsample`` that respects the prior's support.
+        ``log_prob`` and ``sample`` on the prior's support. Fitted with
+        ``ABIConfig(likelihood=False)`` it can be trained further.
 
         Raises:
             NotImplementedError: if the generative model has no density.
         """
-        from .generators.flow_module import as_zuko
+        from .files.zuko_module import as_zuko
 
         return as_zuko(self.model)
 

@@ -9,9 +9,9 @@ import problems
 import torch
 
 import abi
-from abi.generators.flow import FlowSettings
-from abi.generators.potnet import POTNetSettings
-from abi.generators.wgan import WGANSettings
+from abi.generators.flow_network import FlowSettings
+from abi.generators.push_forward.potnet import POTNetSettings
+from abi.generators.push_forward.wgan import WGANSettings
 from abi.training.loop import TrainingSettings
 
 QUICK = TrainingSettings(max_epochs=15)

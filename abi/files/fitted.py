@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from ..generators.base import GenerativeModel, GeneratorState
 from ..generators.flow import FlowModel, restore_flow
 from ..generators.mixture import restore_mixture
-from ..generators.pushforward import restore_push_forward
+from ..generators.pooled import restore_pooled
+from ..generators.push_forward.model import restore_push_forward
 from ..rounds.regions.region import AnyRegion, Region, SharedRegion
 from .parts import prefixed, unprefixed
 
@@ -73,6 +74,8 @@ def restored(
     match state.kind:
         case "flow":
             return restore_flow(state, own)
+        case "pooled":  # new in version 10
+            return restore_pooled(state, own)
         case "mixture":
             return restore_mixture(state)
         case _:

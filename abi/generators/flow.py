@@ -2,18 +2,16 @@
 
 Draws are mapped to the real line by the support and freed of their trend (:mod:`.trend`). What is
 left is given to a zuko flow: an affine autoregressive map, which follows a posterior over orders of
-magnitude of its scale, then spline maps, which bend the rest. Each begins as the identity. With a
+magnitude of its scale, then spline maps, which bend the rest (:mod:`.flow_network`). With a
 context, features of x, the flow is conditional, theta | x, and the model is read at x_o alone.
 Several flows are mixed in equal parts: the mixture's log score is at least the mean of theirs, and
 where they disagree it is wider.
-
-Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) for the affine map;
-zuko's implementation.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from simulators.arguments import count, layers, settle
 from simulators.random import isolated_rng, torch_generator
 from simulators.summary import summary
 
 from ..encoders.fitted import FittedEncoders
-from ..training.torch_settings import unvalidated
 from .base import GeneratorState
+from .flow_network import FlowSettings, build_flow
 from .support import Support
 from .trend import Trend
 
@@ -35,18 +32,7 @@ if TYPE_CHECKING:
     from .compiled.flow import CompiledFlow
 
 _DRAWS = 32  # at the x of each theta held out
-
-
-@dataclass(frozen=True)
-class FlowSettings:
-    """Size of a flow: spline transforms after the affine one, widths of their networks, bins."""
-
-    num_transforms: int = 2
-    hidden: tuple[int, ...] = (128, 128)
-    num_bins: int = 8
-
-    def __post_init__(self) -> None:
-        settle(self, num_transforms=count(0), hidden=layers(), num_bins=count(2))
+_ROWS = 8_000  # of theta looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +94,63 @@ class FlowModel:
         value = torch.stack(values).logsumexp(dim=0) - math.log(len(self.flows))
         out[inside] = value - self.trend.log_scale - self.support.log_jacobian(z)
         return out
+
+    @property
+    def alone(self) -> FlowModel:
+        """The flows without the likelihood that they may be pooled with (:mod:`.pooled`)."""
+        return self
+
+    @torch.no_grad()
+    def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
+        """Draw (num_samples, n, d) at n x, of which each flow sees features (n, k)."""
+        z, _ = self.drawn_given(num_samples, seen, seed)
+        return self.support.from_real(z).reshape(num_samples, len(seen[0]), -1)
+
+    def drawn_given(self, num_samples: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
+        """Draws on the real line (num_samples n, d), each of a flow drawn at random, and which."""
+        count = num_samples * len(seen[0])
+        with isolated_rng(seed):
+            member = torch.randint(len(self.flows), (count,))
+            base = standard_normal(count, self.trend.dim)
+        z = torch.empty_like(base)
+        for part, index in self.rows_of(member):
+            z[index] = self.from_base(part, base[index], seen[part][index % len(seen[0])])
+        return z, member
+
+    @torch.no_grad()
+    def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
+        """Log density at theta (K, n, d), (K, n), at n x of which each flow sees (n, k)."""
+        rows, num_x = theta.flatten(0, 1), len(seen[0])
+        inside = self.support.contains(rows).nonzero()[:, 0]
+        out = torch.full((len(rows),), -torch.inf)
+        z = self.support.to_real(rows[inside])
+        values = []
+        for part, context in enumerate(seen):
+            pairs = zip(z.split(_ROWS), inside.split(_ROWS), strict=True)
+            values.append(
+                torch.cat([self.log_density(part, w, context[i % num_x]) for w, i in pairs])
+            )
+        value = torch.stack(values).logsumexp(dim=0) - math.log(len(values))
+        out[inside] = value - self.support.log_jacobian(z) - self.trend.log_scale
+        return out.reshape(theta.shape[:2])
+
+    def relative_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
+        """The same up to a constant at each x, where that costs less."""
+        return self.log_prob_given(theta, seen)
+
+    @torch.no_grad()
+    def members_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
+        """Each flow's own draws at one x, (M, num_samples, d), of the same noise."""
+        with isolated_rng(seed):
+            base = standard_normal(num_samples, self.trend.dim)
+        drawn = [self.from_base(part, base, at[0]) for part, at in enumerate(seen)]
+        return torch.stack([self.support.from_real(z) for z in drawn])
+
+    def rows_of(self, member: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Each flow, and the rows that are its own, few enough to be looked at together."""
+        for part in range(len(self.flows)):
+            for index in (member == part).nonzero()[:, 0].split(_ROWS):
+                yield part, index
 
     def from_base(self, part: int, base: Tensor, seen: Tensor | None) -> Tensor:
         """Where a flow maps draws of its base (n, d) on the real line, given what it sees of x."""
@@ -252,33 +295,3 @@ def restore_flow(state: GeneratorState, encoder: nn.Module | None = None) -> Flo
     kept = {name[9:]: value for name, value in tensors.items() if name.startswith("encoders.")}
     encoders = None if about is None else FittedEncoders.restore(kept, about, encoder)
     return FlowModel(flows, support, trend, context, settings, (), encoders)
-
-
-@unvalidated()  # zuko's import switches checks off for good
-def build_flow(theta_dim: int, context_dim: int, settings: FlowSettings, seed: int) -> nn.Module:
-    """A flow that begins as the identity; without a context where ``context_dim`` is 0."""
-    import zuko
-
-    with isolated_rng(seed):
-        affine = zuko.flows.MaskedAutoregressiveTransform(
-            theta_dim, context_dim, hidden_features=settings.hidden
-        )
-        splines: Any = zuko.flows.NSF(
-            features=theta_dim,
-            context=context_dim,
-            transforms=settings.num_transforms,
-            hidden_features=settings.hidden,
-            bins=settings.num_bins,
-        )
-        flow: nn.Module = zuko.flows.Flow([affine, *splines.transform.transforms], splines.base)
-    _begin_at_identity(flow)
-    return flow
-
-
-@torch.no_grad()
-def _begin_at_identity(flow: Any) -> None:
-    """Let each transform's network give zeros, at which affine maps and splines change nothing."""
-    for part in flow.transform.transforms:
-        last = part.hyper[-1].parameters() if hasattr(part, "hyper") else part.phi
-        for weights in last:
-            weights.zero_()

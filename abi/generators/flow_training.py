@@ -23,7 +23,8 @@ from ..encoders.fitted import FittedEncoders
 from ..encoders.layout import PLAIN, Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .base import Progress
-from .flow import FlowModel, FlowSettings, HeldOut, build_flow
+from .flow import FlowModel, HeldOut
+from .flow_network import FlowSettings, build_flow
 from .support import Support
 from .trend import fit_trend
 

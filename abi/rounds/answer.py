@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor
 
 from ..config import ABIConfig
 from ..generators.base import GenerativeModel, Progress
+from ..generators.flow import FlowModel
 from ..generators.flow_training import Conditioning, fit_flow
 from ..generators.mixture import fit_mixture
-from ..generators.potnet import fit_potnet
-from ..generators.wgan import fit_wgan
+from ..generators.pooling import pooled
+from ..generators.push_forward.potnet import fit_potnet
+from ..generators.push_forward.wgan import fit_wgan
 from ..quantiles.adjustment import quantile_map
 from ..quantiles.kernel import Kernel, LearnedKernel
 from ..training.loop import TrainingLog
 from .problem import Problem
+from .regions.region import AnyRegion, inside_all
 
 Fitted = tuple[Tensor, GenerativeModel, TrainingLog | None]
 """The accepted theta (k, d) as the model sees them, the model, and what its training did."""
@@ -70,6 +74,35 @@ def fit_answer(
         on_epoch=on_epoch,
     )
     return theta, flow, log
+
+
+def pool_answer(
+    model: GenerativeModel,
+    pairs: Pairs,
+    regions: tuple[AnyRegion, ...],
+    problem: Problem,
+    config: ABIConfig,
+    seed: int,
+    on_epoch: Progress,
+) -> GenerativeModel:
+    """The answer, with a likelihood where pairs held out gain by it.
+
+    A likelihood must see all that was simulated at a theta, and the pairs must be the prior's
+    inside their regions. ``seed`` is that of :func:`fit_answer`.
+    """
+    if not (config.likelihood and isinstance(model, FlowModel) and pairs.accepted.all()):
+        return model
+    return pooled(
+        model,
+        pairs.x,
+        pairs.theta,
+        problem.prior,
+        partial(inside_all, regions),
+        settings=config.flow,
+        training=config.generator_training,
+        seed=seed,
+        on_epoch=on_epoch,
+    )
 
 
 def fit_proposal(

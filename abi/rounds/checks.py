@@ -232,7 +232,7 @@ def candidates_of(
         drawn,
         _context(together, None if everywhere else here),
         distance,
-        q.log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
+        q.relative_log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
         seed=child_seed(seed, 2),
     )
     own = q.of_members(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))

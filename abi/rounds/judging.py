@@ -193,7 +193,7 @@ class InsideDraws:
 
     def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
         """Log density at theta (K, n, d) given x (n, p), up to a constant at each x, (K, n)."""
-        return self.q.log_prob(theta, self._with_gaps(x))
+        return self.q.relative_log_prob(theta, self._with_gaps(x))
 
     def _with_gaps(self, x: Tensor) -> Tensor:
         encoders = self.q.encoders

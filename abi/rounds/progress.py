@@ -16,8 +16,9 @@ _PHASES = {
     "simulating": 0.1,
     "judging the round before": 0.05,
     "training the quantile network": 0.2,
-    "fitting the generator": 0.45,
-    "finding the region": 0.1,
+    "fitting the generator": 0.4,
+    "learning the likelihood": 0.1,
+    "finding the region": 0.05,
 }
 
 

@@ -22,7 +22,7 @@ from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check, Distance
-from .answer import Pairs, fit_answer, fit_proposal
+from .answer import Pairs, fit_answer, fit_proposal, pool_answer
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
@@ -99,6 +99,9 @@ class Round:
         else:
             accepted, model, generator_log = fit_proposal(kernel, pairs, *settings)
         regions = before.regions if before else ()
+        if self._truncates and last:
+            on_epoch = self.shown.phase("learning the likelihood")
+            model = pool_answer(model, pairs, regions, *settings[:3], on_epoch)
         if self._truncates and not last:
             self.shown.phase("finding the region")
             found = region_of_answer(model, self.problem, regions, child_seed(seed, 4))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from abi import ABIConfig
 from abi.generators.compiled.flow import CompiledFlow
-from abi.generators.flow import build_flow
+from abi.generators.flow_network import build_flow
 from abi.training.one_cycle import OneCycle
 
 DIMENSIONS = (1, 3, 5, 20)

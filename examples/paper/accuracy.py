@@ -32,7 +32,7 @@ from torch import Tensor
 
 import abi
 from abi.config import Generator
-from abi.generators.wgan import WGANSettings
+from abi.generators.push_forward.wgan import WGANSettings
 from abi.studies.engine.cells import Cell
 from abi.studies.engine.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.studies.reproduce.methods import AMORTISED as BASELINES_FOR_ALL

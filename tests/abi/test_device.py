@@ -11,7 +11,7 @@ from torch import nn
 
 import abi
 from abi.encoders.choice import FIXED, LEARNED, build_encoder, prepared
-from abi.generators.flow import FlowSettings, build_flow
+from abi.generators.flow_network import FlowSettings, build_flow
 from abi.quantiles.distance import draw_directions, quantile_levels
 from abi.quantiles.network import QuantileNetwork
 from abi.training.torch_settings import unvalidated

@@ -17,9 +17,9 @@ from torch import Tensor
 import abi
 import validation
 from abi.cli import doctor
-from abi.generators.flow import FlowSettings
-from abi.generators.potnet import POTNetSettings
-from abi.generators.wgan import WGANSettings
+from abi.generators.flow_network import FlowSettings
+from abi.generators.push_forward.potnet import POTNetSettings
+from abi.generators.push_forward.wgan import WGANSettings
 from abi.training.loop import TrainingSettings
 from simulators import GaussianLinear, sample_joint
 from simulators.random import as_count

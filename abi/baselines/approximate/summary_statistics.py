@@ -23,7 +23,7 @@ from simulators.random import child_seed
 from ...encoders.choice import features_of
 from ...encoders.layout import Layout
 from ...generators.base import units
-from ...generators.pushforward import Conditioned
+from ...generators.push_forward.model import Conditioned
 from ...training.loop import TrainingLog, TrainingSettings, train
 from ..inputs import features, num_features
 

@@ -1,11 +1,11 @@
 """A conditional Wasserstein GAN with gradient penalty: a network of noise and x that draws theta.
 
-Trained on pairs of prior and simulator as :mod:`abi.generators.wgan` tells, theta on the real line
-(:mod:`abi.generators.support`) in the prior's standard deviations, x through its encoder beside the
-noise and beside what the critic judges. A tenth of the pairs is held out, and the weights are kept
-that give these the best energy score: the critic's loss says nothing about the quality of the
-draws, and adversarial training does not end where it is best. How long to train differs by model:
-1,500 steps are doubled while the held-out score gains by it, to 12,000 at most.
+Trained on pairs of prior and simulator as :mod:`abi.generators.push_forward.wgan` tells, theta on
+the real line (:mod:`abi.generators.support`) in the prior's standard deviations, x through its
+encoder beside the noise and beside what the critic judges. A tenth of the pairs is held out, and
+the weights are kept that give these the best energy score: the critic's loss says nothing about the
+quality of the draws, and adversarial training does not end where it is best. How long to train
+differs by model: 1,500 steps are doubled while the held-out score gains by it, to 12,000 at most.
 
 Source: Gulrajani et al. (2017); as a posterior, Wang & Rockova (2022), "Adversarial Bayesian
 simulation".
@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, isolated_rng, torch_generator
 
-from ...generators.pushforward import Conditioned, noise_dim, standardised
-from ...generators.wgan import WGANSettings, train_wgan
+from ...generators.push_forward.model import Conditioned, noise_dim, standardised
+from ...generators.push_forward.wgan import WGANSettings, train_wgan
 from ...rounds.problem import Problem
 from ...training.loop import TrainingLog
 from ..inputs import Inputs, num_features

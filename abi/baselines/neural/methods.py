@@ -17,7 +17,7 @@ from simulators.arguments import choice
 from simulators.random import as_count, child_seed
 
 from ...generators.flow_training import longest
-from ...generators.wgan import WGANSettings
+from ...generators.push_forward.wgan import WGANSettings
 from ...training.torch_settings import usual_torch
 from ..calls import calls_per_round
 from ..frame import begin

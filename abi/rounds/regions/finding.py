@@ -109,6 +109,7 @@ def high_density_region(
         outside: share of q's draws beyond the edge, whatever theta held out say; as above when
             omitted.
     """
+    model = model.alone if isinstance(model, FlowModel) else model
     drops = model.drops() if outside is None and is_wide(model) else None
     num_draws = _DRAWS if outside is None else _FEW_DRAWS
     return _region_of(model, prior, before, seed, outside or OUTSIDE, drops, num_draws)
@@ -123,13 +124,13 @@ def shared_region(
     """
     drops = q.model.drops()  # each at an x of its own: the same for all
     keys = [child_seed(seed, row) for row in range(len(x))]
-    models = [q.at(row) for row in x]
+    models = [q.at(row).alone for row in x]
     parts = [
         _region_of(model, prior, before, key, OUTSIDE, drops, _FEW_DRAWS)
         for model, key in zip(models, keys, strict=True)
     ]
     return SharedRegion(
-        q.model,
+        q.model.alone,
         torch.stack([model.context for model in models if model.context is not None]),
         torch.tensor([part.log_threshold for part in parts], dtype=torch.float64),
         torch.stack([part.lower for part in parts]),

@@ -16,8 +16,8 @@ from abi.baselines.inputs import canonical, features, with_density
 from abi.baselines.neural import posterior_estimation
 from abi.baselines.reals import RealPrior
 from abi.encoders.layout import Layout
+from abi.generators.push_forward.wgan import WGANSettings
 from abi.generators.support import Support, allowed
-from abi.generators.wgan import WGANSettings
 from simulators import (
     MG1,
     CustomTask,

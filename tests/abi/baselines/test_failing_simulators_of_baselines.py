@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from abi import baselines
-from abi.generators.wgan import WGANSettings
+from abi.generators.push_forward.wgan import WGANSettings
 from simulators import GaussianLinear
 
 TASK = GaussianLinear(2, 1.0, 1.0)

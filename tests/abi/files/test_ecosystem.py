@@ -16,9 +16,10 @@ import zuko
 from fits import SMALL, X_O, quick_fit, usual_fit
 
 import abi
+from abi.generators.pooled import PooledFlows
 from abi.posterior import DRAWS_KEY
 from abi.verdict.record import Check, Verdict
-from simulators import GaussianLinear, sample_joint
+from simulators import GaussianLinear, GaussianLinearUniform, sample_joint
 from simulators.random import child_seed, isolated_rng
 from validation import PerObservation, as_posterior, c2st, sbc
 
@@ -223,6 +224,22 @@ def test_a_stored_posterior_is_a_zuko_flow_with_the_same_draws_and_density(
     torch.testing.assert_close(density, posterior.log_prob(points), atol=1e-5, rtol=1e-5)
     assert bool((density[-2:] == -torch.inf).all())
     assert flow().event_shape == (2,)
+
+
+def test_a_posterior_pooled_with_a_likelihood_is_a_zuko_distribution(tmp_path: Path) -> None:
+    task, x_o = GaussianLinearUniform(theta_dim=2), torch.tensor([1.1, 0.0])
+    posterior = abi.fit(task.prior, task, x_o, num_simulations=1_000, seed=2, progress=False)
+    assert isinstance(posterior.model, PooledFlows)
+    pool = posterior.to_zuko()()
+    with isolated_rng(0):
+        drawn = pool.sample((2_000,))
+    own = posterior.sample((2_000,))
+    torch.testing.assert_close(drawn.mean(dim=0), own.mean(dim=0), atol=0.05, rtol=0.0)
+    assert torch.equal(pool.log_prob(drawn), posterior.log_prob(drawn))
+    posterior.save(tmp_path / "posterior.safetensors")
+    again = abi.load(tmp_path / "posterior.safetensors")
+    assert torch.equal(again.sample((50,)), posterior.sample((50,)))
+    assert torch.equal(again.log_prob(drawn), posterior.log_prob(drawn))
 
 
 def test_a_zuko_flow_of_a_fit_trains_without_changing_the_fit(posterior: abi.ABIPosterior) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.compiled.training import trainable
-from abi.generators.flow import FlowSettings, build_flow
+from abi.generators.flow_network import FlowSettings, build_flow
 
 DIMENSIONS = [(5, 10), (2, 0), (1, 4), (1, 0), (10, 3)]
 

@@ -13,13 +13,14 @@ from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
 from abi import metrics
 from abi.config import ABIConfig
 from abi.generators.base import GenerativeModel
-from abi.generators.flow import FlowSettings, restore_flow
+from abi.generators.flow import restore_flow
+from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.mixture import fit_mixture, restore_mixture
-from abi.generators.potnet import POTNetSettings, fit_potnet, penalised_transport
-from abi.generators.pushforward import energy_score, restore_push_forward
+from abi.generators.push_forward.model import energy_score, restore_push_forward
+from abi.generators.push_forward.potnet import POTNetSettings, fit_potnet, penalised_transport
+from abi.generators.push_forward.wgan import WGANSettings, fit_wgan, gradient_penalty
 from abi.generators.support import Support, allowed
-from abi.generators.wgan import WGANSettings, fit_wgan, gradient_penalty
 from abi.training.loop import TrainingSettings
 from simulators import MG1
 from simulators.random import isolated_rng, torch_generator

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from abi.encoders.item import InputScaling
 from abi.generators.conditional import ConditionalFlows
-from abi.generators.flow import FlowSettings, build_flow
+from abi.generators.flow_network import FlowSettings, build_flow
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.support import Support
 from abi.generators.trend import Trend, fit_trend

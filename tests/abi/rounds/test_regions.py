@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, Uniform
 
 from abi.encoders.item import InputScaling
-from abi.generators.flow import FlowModel, FlowSettings
+from abi.generators.flow import FlowModel
+from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support

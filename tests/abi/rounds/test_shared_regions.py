@@ -9,7 +9,7 @@ from torch.distributions import Distribution, Independent, Normal, Uniform
 
 from abi.encoders.layout import PLAIN
 from abi.generators.conditional import ConditionalFlows
-from abi.generators.flow import FlowSettings
+from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.support import Support
 from abi.rounds.regions import drawing

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from simulators.random import isolated_rng, torch_generator
 from simulators.summary import summary
 
-from ..training.relu import relu_network
-from .base import GeneratorState, units
-from .support import Support
+from ...training.relu import relu_network
+from ..base import GeneratorState, units
+from ..support import Support
 
 NOISE_PER_PARAMETER = 2  # as many as theta would do; more let separate modes part sooner
 

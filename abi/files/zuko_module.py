@@ -6,9 +6,11 @@ base,
     z = S(theta),   u = R^-1 (z - m),   b = T(u),   b ~ base,
     log q(theta) = log base(b) + log |det dT/du| - log |det R| + log |det dS/dtheta|,
 
-with S the support's map to the real line (:mod:`.support`), m and R the trend at x_o
-(:mod:`.trend`), T the spline flow. Outside the support the density is zero. A conditional flow is
-read at x_o, whose context becomes a buffer of the module.
+with S the support's map to the real line (:mod:`abi.generators.support`), m and R the trend at x_o
+(:mod:`abi.generators.trend`), T the spline flow. Outside the support the density is zero. A
+conditional flow is read at x_o, whose context becomes a buffer of the module. Flows pooled with a
+likelihood (:mod:`abi.generators.pooled`) are a distribution, but no map of a base: they stay as
+they are.
 """
 
 from __future__ import annotations
@@ -29,13 +31,14 @@ from torch.distributions import (
 )
 from torch.distributions.transforms import Transform
 
-from .flow import FlowModel, random_shares
-from .mixture import MixtureModel
-from .support import Support
-from .trend import Trend
+from ..generators.flow import FlowModel, random_shares
+from ..generators.mixture import MixtureModel
+from ..generators.pooled import PooledFlows
+from ..generators.support import Support
+from ..generators.trend import Trend
 
 if TYPE_CHECKING:
-    from .base import GenerativeModel
+    from ..generators.base import GenerativeModel
 
 
 class StandardTransform(Transform):
@@ -81,6 +84,8 @@ class AtContext(nn.Module):
 
 def as_zuko(model: GenerativeModel) -> nn.Module:
     """A zuko ``Flow`` over theta; see :meth:`ABIPosterior.to_zuko`."""
+    if isinstance(model, PooledFlows):
+        return _Pool(model)
     if isinstance(model, FlowModel):
         return _flow(model)
     if isinstance(model, MixtureModel):
@@ -143,6 +148,40 @@ class EqualMixture(Distribution):
         """Log density at theta (..., d): (...)."""
         values = torch.stack([part.log_prob(value) for part in self.parts])
         return values.logsumexp(dim=0) - math.log(len(self.parts))
+
+
+class _Pool(zuko.lazy.LazyDistribution):  # type: ignore[misc]  # zuko has no types
+    """Flows pooled with a likelihood, as they were fitted: nothing of them is trained further."""
+
+    def __init__(self, model: PooledFlows) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, c: Tensor | None = None) -> Distribution:
+        """The pool; ``c`` is ignored."""
+        return Pooled(self.model)
+
+
+class Pooled(Distribution):
+    """Flows pooled with a likelihood, a distribution over theta."""
+
+    def __init__(self, model: PooledFlows) -> None:
+        super().__init__(event_shape=torch.Size([model.trend.dim]), validate_args=False)
+        self.model = model
+
+    @property
+    def support(self) -> constraints.Constraint | None:  # noqa: D102
+        return constraints.real_vector
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Draw (*sample_shape, d) by a seed from torch's global stream."""
+        shape = torch.Size(sample_shape)
+        seed = int(torch.randint(2**31, ()))
+        return self.model.sample(shape.numel(), seed).reshape(*shape, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density at theta (..., d): (...)."""
+        return self.model.log_prob(value.reshape(-1, value.shape[-1])).reshape(value.shape[:-1])
 
 
 def _mixture(model: MixtureModel) -> nn.Module:

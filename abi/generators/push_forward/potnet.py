@@ -27,10 +27,10 @@ from torch import Tensor
 from simulators.arguments import at_least, layers, of_type, settle
 from simulators.random import child_seed, torch_generator
 
-from ..training.loop import TrainingLog, TrainingSettings, train
-from .base import Progress
-from .pushforward import PushForwardModel, noise_dim, noise_network, standardised
-from .support import Support
+from ...training.loop import TrainingLog, TrainingSettings, train
+from ..base import Progress
+from ..support import Support
+from .model import PushForwardModel, noise_dim, noise_network, standardised
 
 _LARGEST = 512  # points of one assignment, whose cost grows with their cube
 

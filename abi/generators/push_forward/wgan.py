@@ -29,9 +29,10 @@ from torch import Tensor, nn
 from simulators.arguments import FRACTION, POSITIVE, at_least, count, layers, settle
 from simulators.random import child_seed, torch_generator
 
-from ..training.loop import TrainingLog
-from .base import Progress
-from .pushforward import (
+from ...training.loop import TrainingLog
+from ..base import Progress
+from ..support import Support
+from .model import (
     Conditioned,
     PushForwardModel,
     energy_score,
@@ -39,7 +40,6 @@ from .pushforward import (
     noise_network,
     standardised,
 )
-from .support import Support
 
 _BETAS = (0.0, 0.9)  # of Adam, as in the source
 _CHECKS = 25  # times the held-out score is looked at

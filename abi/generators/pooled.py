@@ -1,0 +1,237 @@
+r"""Flows of theta given x, pooled with a likelihood learned from the same pairs.
+
+Flows of theta given features s of x and flows of s given theta err in ways of their own: where
+noise is simple and the posterior is not, near the edge of a prior above all, p(s | theta) is the
+easier to learn. Their log-linear pool, with a power a in [0, 1],
+
+    q_a(theta | x) = Z^-1 1/M sum_m q_m(theta | s)^(1 - a) [p(s | theta) p(theta)]^a,
+
+is the flows' answer at a = 0 and the likelihood's at a = 1; theta held out chooses between them
+(:mod:`.pooling`). Members that agree with the likelihood weigh more in it.
+
+Draws are chosen among four times as many of the flows, each with a chance proportional to its
+weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
+
+Source: the log-linear pool, Genest & Zidek (1986), "Combining probability distributions"; a learned
+likelihood, Papamakarios et al. (2019), "Sequential neural likelihood"; weights on draws of a neural
+posterior, Dax et al. (2023), "Neural importance sampling".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from simulators.random import child_seed, torch_generator
+from simulators.summary import summary
+
+from .base import GeneratorState
+from .conditional import ConditionalFlows
+from .flow import FlowModel, restore_flow
+from .support import Support
+
+_EACH, _LEAST = 4, 64  # draws of the flows for each that is kept, and in all
+_NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
+_CAPPED = 20  # times that chances above 1 are brought down to it
+_PARTS = "posterior", "likelihood", "prior"  # of a file
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """p(s | theta) of features s, times the prior's density.
+
+    Attributes:
+        flows: of s, given the numbers of theta that :func:`numbers_of` makes.
+        prior: of theta; its support is that of theta.
+    """
+
+    flows: ConditionalFlows
+    prior: FlowModel
+
+    __repr__ = summary
+
+    @torch.no_grad()
+    def log_joint(self, theta: Tensor, seen: Tensor) -> Tensor:
+        """Log of p(s | theta) p(theta) at theta (n, d) and features (n, k), (n,)."""
+        given = self.flows.log_prob(seen[None], numbers_of(theta, self.prior.support))[0]
+        joint = given + self.prior.log_prob(theta)
+        return torch.where(joint.isnan(), -torch.inf, joint)
+
+
+def numbers_of(theta: Tensor, support: Support) -> Tensor:
+    """What the flows of a likelihood see of theta (n, d): on the real line, and as it is in a box.
+
+    A simulator's means may be linear in either.
+    """
+    boxed = torch.isfinite(support.lower) & torch.isfinite(support.upper)
+    return torch.cat([support.to_real(theta), theta[:, boxed]], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledFlows(FlowModel):
+    """Fitted flows, read at ``context`` (M, k), pooled with a likelihood to the ``power`` a."""
+
+    likelihood: Likelihood = field(kw_only=True)
+    power: float = field(kw_only=True)
+
+    __repr__ = summary
+
+    @classmethod
+    def of(cls, flows: FlowModel, likelihood: Likelihood, power: float) -> PooledFlows:
+        """The pool of these."""
+        return cls(**_fields(flows), likelihood=likelihood, power=power)
+
+    @property
+    def alone(self) -> FlowModel:
+        """The flows without the likelihood."""
+        return FlowModel(**_fields(self))
+
+    def first(self, count: int) -> FlowModel:
+        """At most so many of the flows, alone."""
+        return self.alone.first(count)
+
+    def sample(self, num_samples: int, seed: int) -> Tensor:
+        """Draw (num_samples, d)."""
+        return self.sample_given(num_samples, self._at_x_o, seed)[:, 0]
+
+    def log_prob(self, theta: Tensor) -> Tensor:
+        """Log density at theta (n, d) -> (n,), -inf outside the support."""
+        return (self.relative_given(theta[:, None], self._at_x_o) - self._own_constant)[:, 0]
+
+    @torch.no_grad()
+    def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
+        """Draw (num_samples, n, d) at n x, of which each flow sees features (n, k)."""
+        theta, log_weights = self.weighted(max(_EACH * num_samples, _LEAST), seen, seed)
+        index = chosen(self.power * log_weights, num_samples, child_seed(seed, 0))
+        return theta.gather(0, index[..., None].expand(-1, -1, theta.shape[2]))
+
+    def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
+        """Log density at theta (K, n, d), (K, n), at n x of which each flow sees (n, k)."""
+        return self.relative_given(theta, seen) - self._log_constant(seen)
+
+    @torch.no_grad()
+    def relative_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
+        """The same up to a constant at each x."""
+        rows = theta.flatten(0, 1)
+        inside = self.support.contains(rows).nonzero()[:, 0]
+        at = _rows(seen, inside)
+        every = torch.ones_like(inside)
+        own = [self._own_density(rows[inside], part * every, at) for part in range(len(at))]
+        flows = ((1.0 - self.power) * torch.stack(own)).logsumexp(dim=0) - math.log(len(at))
+        out = torch.full((len(rows),), -torch.inf)
+        out[inside] = flows + self.power * self.likelihood.log_joint(rows[inside], at[0])
+        return out.reshape(theta.shape[:2])
+
+    def members_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
+        """Draws at one x, (M, num_samples, d), of each flow where it is pooled alone."""
+        each = [replace(self, flows=nn.ModuleList([flow])) for flow in self.flows]
+        drawn = zip(each, seen, strict=True)
+        return torch.stack([one.sample_given(num_samples, [at], seed)[:, 0] for one, at in drawn])
+
+    @torch.no_grad()
+    def weighted(self, count: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
+        """Draws of the flows (count, n, d) at n x, and log weights to the power of 1 (count, n)."""
+        z, member = self.drawn_given(count, seen, seed)
+        theta = self.support.from_real(z)
+        at = _rows(seen, torch.arange(len(z)))
+        log_weights = self.likelihood.log_joint(theta, at[0]) - self._own_density(theta, member, at)
+        shape = count, len(seen[0])
+        return theta.reshape(*shape, -1), log_weights.reshape(shape)
+
+    def weighted_at_x_o(self, count: int, seed: int) -> Tensor:
+        """Log weights of so many draws at x_o, (count,)."""
+        return self.weighted(count, self._at_x_o, seed)[1][:, 0]
+
+    @torch.no_grad()
+    def log_weights(self, theta: Tensor, seen: Tensor) -> Tensor:
+        """Those of theta (n, d) itself, each at its features (n, k), of the first flow, (n,)."""
+        first = torch.zeros(len(theta), dtype=torch.long)
+        return self.likelihood.log_joint(theta, seen) - self._own_density(theta, first, [seen])
+
+    def state(self) -> GeneratorState:
+        """The flows, the likelihood and the prior, and the power."""
+        models = self.alone, self.likelihood.flows.model, self.likelihood.prior
+        states = {name: model.state() for name, model in zip(_PARTS, models, strict=True)}
+        tensors = {
+            f"{name}.{key}": value
+            for name, state in states.items()
+            for key, value in state.tensors.items()
+        }
+        values: dict[str, Any] = {name: state.values for name, state in states.items()}
+        return GeneratorState("pooled", tensors, values | {"power": self.power})
+
+    @property
+    def _at_x_o(self) -> list[Tensor]:
+        return [at[None] for at in cast("Tensor", self.context)]
+
+    @cached_property
+    def _own_constant(self) -> Tensor:
+        return self._log_constant(self._at_x_o)
+
+    def _log_constant(self, seen: list[Tensor]) -> Tensor:
+        """Log of Z at each x, (n,)."""
+        count = max(_NORMALISED // len(seen[0]), _LEAST_NORMALISED)
+        log_weights = self.power * self.weighted(count, seen, seed=0)[1]
+        constant: Tensor = log_weights.logsumexp(dim=0) - math.log(count)
+        return constant
+
+    def _own_density(self, theta: Tensor, member: Tensor, at: list[Tensor]) -> Tensor:
+        """Log density of theta (n, d) by a flow each, at what that sees, (n,)."""
+        z = self.support.to_real(theta)
+        out = torch.empty(len(z))
+        for part, index in self.rows_of(member):
+            out[index] = self.log_density(part, z[index], at[part][index])
+        return out - self.trend.log_scale - self.support.log_jacobian(z)
+
+
+def chosen(log_weights: Tensor, num_samples: int, seed: int) -> Tensor:
+    """Of draws weighted at each of several x (count, n), num_samples each: their rows.
+
+    By systematic sampling: a draw is taken once at most, with a chance proportional to its weight.
+    Those too heavy for that are taken for certain.
+    """
+    weights = log_weights.double().softmax(dim=0).clamp_min(1e-12)
+    chance = weights
+    for _ in range(_CAPPED):
+        heavy = chance >= 1.0
+        light = torch.where(heavy, 0.0, weights)
+        rest = (num_samples - heavy.sum(dim=0)) / light.sum(dim=0).clamp_min(1e-300)
+        chance = torch.where(heavy, 1.0, light * rest)
+    start = torch.rand(log_weights.shape[1], generator=torch_generator(seed)).double()
+    steps = torch.cat([start[None], start + chance.cumsum(dim=0)]).floor()
+    taken = (steps.diff(dim=0) > 0).to(torch.uint8)
+    return taken.argsort(dim=0, descending=True, stable=True)[:num_samples]
+
+
+def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> PooledFlows:
+    """The model behind a state; ``encoder`` is the user's module, where its fit had one."""
+
+    def part(name: str) -> GeneratorState:
+        start = f"{name}."
+        tensors = {
+            key.removeprefix(start): value
+            for key, value in state.tensors.items()
+            if key.startswith(start)
+        }
+        return GeneratorState("flow", tensors, state.values[name])
+
+    flows, likelihood, prior = map(part, _PARTS)
+    learned = ConditionalFlows.of(restore_flow(likelihood))
+    if learned is None:
+        raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")
+    pooled = Likelihood(learned, restore_flow(prior))
+    return PooledFlows.of(restore_flow(flows, encoder), pooled, state.values["power"])
+
+
+def _rows(seen: list[Tensor], row: Tensor) -> list[Tensor]:
+    """What each flow sees at each of the rows, which run through the x again and again."""
+    return [features[row % len(features)] for features in seen]
+
+
+def _fields(flows: FlowModel) -> dict[str, Any]:
+    return {part.name: getattr(flows, part.name) for part in fields(FlowModel)}
