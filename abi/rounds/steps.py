@@ -22,7 +22,7 @@ from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check, Distance
-from .answer import Pairs, fit_answer, fit_proposal, pool_answer
+from .answer import Fitted, Pairs, fit_answer, fit_proposal, pool_answer
 from .calls import SimulatorCalls
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
@@ -31,7 +31,7 @@ from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions.drawing import sample_inside
 from .regions.finding import region_of_answer, worthwhile
-from .regions.region import inside_all
+from .regions.region import AnyRegion, inside_all
 from .rejection import (
     Sampled,
     accept_all,
@@ -90,18 +90,9 @@ class Round:
         tolerance = self._tolerance(before, scores, number)
         kept = scores <= tolerance
         check_kept(kept, number, tolerance)
-        on_epoch = self.shown.phase("fitting the generator")
-        pairs = Pairs(theta, x, kept)
-        settings = self.problem, self._config(last), child_seed(seed, 3), on_epoch
-        if last or self._truncates:
-            taught = last or not isinstance(kernel, LearnedKernel) or kernel.encoder not in LEARNED
-            accepted, model, generator_log = fit_answer(kernel, pairs, *settings, taught=taught)
-        else:
-            accepted, model, generator_log = fit_proposal(kernel, pairs, *settings)
         regions = before.regions if before else ()
-        if self._truncates and last:
-            on_epoch = self.shown.phase("learning the likelihood")
-            model = pool_answer(model, pairs, regions, *settings[:3], on_epoch)
+        pairs = Pairs(theta, x, kept)
+        accepted, model, generator_log = self._fit(kernel, pairs, regions, seed, last)
         if self._truncates and not last:
             self.shown.phase("finding the region")
             found = region_of_answer(model, self.problem, regions, child_seed(seed, 4))
@@ -129,6 +120,21 @@ class Round:
         self.shown.finish(record)
         records = (*before.records, record) if before else (record,)
         return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
+
+    def _fit(
+        self, kernel: Kernel, pairs: Pairs, regions: tuple[AnyRegion, ...], seed: int, last: bool
+    ) -> Fitted:
+        """Steps 9 and 12: the next proposal, or the answer."""
+        on_epoch = self.shown.phase("fitting the generator")
+        settings = self.problem, self._config(last), child_seed(seed, 3)
+        if not (last or self._truncates):
+            return fit_proposal(kernel, pairs, *settings, on_epoch)
+        taught = last or not isinstance(kernel, LearnedKernel) or kernel.encoder not in LEARNED
+        accepted, model, log = fit_answer(kernel, pairs, *settings, on_epoch, taught=taught)
+        if last and self._truncates:
+            on_epoch = self.shown.phase("learning the likelihood")
+            model = pool_answer(model, pairs, regions, *settings, on_epoch)
+        return accepted, model, log
 
     def _plausibility(self, x: Tensor, encoder: str | None, seed: int) -> float | None:
         """Of x_o among the round's x; None where none is asked about."""
@@ -208,15 +214,12 @@ class Round:
             )  # fmt: skip
         else:
             sampled = approximate_rejection(
-                lambda count, key: self._propose(before, count, child_seed(seed, 0, key)),
-                simulate,
+                lambda count, key: self._propose(before, count, child_seed(seed, 0, key)), simulate,
                 accept_all if before is None else before.kernel,
                 float("inf") if before is None else before.tolerance,
-                max_retries=self.plan.config.max_retries,
-                num_calls=num_calls,
-                num_proposals=self.plan.config.pairs_per_round,
-                on_calls=self.shown.calls,
-            )
+                max_retries=self.plan.config.max_retries, num_calls=num_calls,
+                num_proposals=self.plan.config.pairs_per_round, on_calls=self.shown.calls,
+            )  # fmt: skip
         check_varies(sampled.x)
         return sampled
 
@@ -280,11 +283,8 @@ class Round:
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
         on_epoch = self.shown.phase("training the quantile network")
         return train_kernel(
-            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous,
-            on_epoch,
-            support=self.problem.support,
-            layout=self.problem.layout,
-            own=self.problem.encoder,
+            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous, on_epoch,
+            support=self.problem.support, layout=self.problem.layout, own=self.problem.encoder,
             thorough=last or self._kept_share < 1.0 or self.plan.config.fine_tune,
         )  # fmt: skip
 
