@@ -62,6 +62,7 @@ def fit_flow(
     training: TrainingSettings,
     seed: int,
     num_flows: int = 1,
+    most_flows: int | None = None,
     given: Conditioning | None = None,
     on_epoch: Progress | None = None,
 ) -> tuple[FlowModel, TrainingLog]:
@@ -69,8 +70,8 @@ def fit_flow(
 
     Of several flows, the first tries ``training.least_epochs`` passes over the rows and upwards.
     Where fewer than all are best, there are as many more flows as the time saved allows, up to
-    twice ``num_flows``: on the wave, six flows of 12 passes are .12 nats ahead of three of 24, as
-    errors of single flows average out.
+    ``most_flows``, twice ``num_flows`` when omitted: on the wave, six flows of 12 passes are .12
+    nats ahead of three of 24, as errors of single flows average out.
 
     Where the encoder learns, it does so with the first flow, and the others see x through it: where
     each taught its own, fits of the queue took an eighth to a quarter longer, and were no nearer by
@@ -100,7 +101,8 @@ def fit_flow(
     if given is not None:
         given = replace(given, encoder=first.encoder, taught=False)
     passes = first.log.epochs
-    others = min(_MOST_FLOWS * num_flows, num_flows * whole // passes) - 1
+    most = _MOST_FLOWS * num_flows if most_flows is None else most_flows
+    others = min(most, num_flows * whole // passes) - 1
     ends = torch.linspace(1.0 / num_flows, 1.0, others + 1).tolist()
     spans = enumerate(pairwise(ends), start=1)
     fits = [first, *(fit_part(given, part, passes, *span) for part, span in spans)]

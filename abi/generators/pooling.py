@@ -33,7 +33,7 @@ from .trend import fit_trend
 
 Inside = Callable[[Tensor], Tensor]
 
-_FLOWS = 2  # of the likelihood; twice as many where they train fast
+_FLOWS = 2  # of the likelihood: each is asked at four draws for every one that is kept
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _FEATURES_EACH = 2  # at most, for each parameter
 _LEAST_HELD, _MOST_HELD = 20, 300
@@ -85,6 +85,7 @@ def pooled(
             training=training,
             seed=seed,
             num_flows=_FLOWS,
+            most_flows=_FLOWS,
             given=Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat"),
             on_epoch=on_epoch,
         )
