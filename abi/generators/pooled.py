@@ -128,10 +128,19 @@ class PooledFlows(FlowModel):
         return out.reshape(theta.shape[:2])
 
     def members_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
-        """Draws at one x, (M, num_samples, d), of each flow where it is pooled alone."""
-        each = [replace(self, flows=nn.ModuleList([flow])) for flow in self.flows]
-        drawn = zip(each, seen, strict=True)
-        return torch.stack([one.sample_given(num_samples, [at], seed)[:, 0] for one, at in drawn])
+        """Draws at one x, (M, num_samples, d), of a flow of each side: where they differ."""
+        drawn = enumerate(seen)
+        return torch.stack(
+            [self.one(m).sample_given(num_samples, [at], seed)[:, 0] for m, at in drawn]
+        )
+
+    def one(self, part: int) -> PooledFlows:
+        """The pool of one flow with one of the likelihood's."""
+        learned = self.likelihood.flows
+        of_x = learned.model.flows[part % len(learned.model.flows)]
+        flows = replace(learned, model=replace(learned.model, flows=nn.ModuleList([of_x])))
+        likelihood = replace(self.likelihood, flows=flows)
+        return replace(self, flows=nn.ModuleList([self.flows[part]]), likelihood=likelihood)
 
     @torch.no_grad()
     def weighted(self, count: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:

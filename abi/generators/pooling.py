@@ -139,8 +139,7 @@ def _best_power(
     """That by which pairs that the first flows have not seen gain most, or 0."""
     seen = held[:_MOST_HELD]
     z = flows.trend.from_rest(flows.held[0].rows[:_MOST_HELD], seen)
-    of_first = replace(likelihood.flows, model=_first_of(likelihood.flows.model))
-    pair = PooledFlows.of(_first_of(flows), replace(likelihood, flows=of_first), 1.0)
+    pair = PooledFlows.of(flows, likelihood, 1.0).one(0)
     drawn, log_weights = pair.weighted(_DRAWS, [seen], seed)
     within = inside(drawn.flatten(0, 1)).reshape(log_weights.shape)
     kept = within.float().mean(dim=0) >= _LEAST_INSIDE
@@ -163,7 +162,3 @@ def _sure_mean(gain: Tensor) -> float:
     if not gain.isfinite().all():
         return -math.inf
     return float(gain.mean() - gain.std() / math.sqrt(len(gain)))
-
-
-def _first_of(flows: FlowModel) -> FlowModel:
-    return replace(flows, flows=nn.ModuleList(list(flows.flows)[:1]))

@@ -111,7 +111,7 @@ def test_it_answers_at_every_x_as_at_its_own(pool: PooledFlows) -> None:
     torch.testing.assert_close(away, away[:1].expand(50, 2), atol=1e-4, rtol=0.0)
 
 
-def test_members_are_draws_of_each_flow_pooled_alone(pool: PooledFlows) -> None:
+def test_members_are_draws_of_one_flow_of_each_side(pool: PooledFlows) -> None:
     q = ConditionalFlows.of(pool)
     assert q is not None
     each = q.of_members(X_O, 2_000, seed=0)
@@ -215,3 +215,15 @@ def test_draws_of_equal_weight_are_all_as_likely() -> None:
     index = chosen(torch.zeros(12, 6_000), 3, seed=1)
     share = torch.bincount(index.flatten(), minlength=12) / 6_000
     torch.testing.assert_close(share, torch.full((12,), 0.25), atol=0.03, rtol=0.0)
+
+
+def test_a_row_s_few_draws_are_as_their_truth() -> None:
+    """25 of 100 draws of a law half a sd off: ranks of truths are uniform but for .01."""
+    with isolated_rng(3):
+        z = 0.5 + torch.randn(100, 8_000, 2)
+        truth = torch.randn(8_000)
+    log_weights = (0.5 * (z - 0.5) ** 2 - 0.5 * z**2).sum(dim=2)
+    kept = z[..., 0].gather(0, chosen(log_weights, 25, seed=0))
+    share = (kept < truth).float().mean(dim=0)
+    assert abs(float(share.mean()) - 0.5) < 0.015
+    assert math.isclose(float(share.var()), (1 / 12) * 27 / 25, rel_tol=0.05)
