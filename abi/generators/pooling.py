@@ -89,12 +89,12 @@ def pooled(
             given=Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat"),
             on_epoch=on_epoch,
         )
-    except ValueError:  # it found no finite loss
+        density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
+    except ValueError:  # a flow found no finite loss
         return flows
     learned = ConditionalFlows.of(replace(model, held=()))
     if learned is None:  # never: it is given theta
         return flows
-    density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     likelihood = Likelihood(learned, density)
     power = _best_power(flows, likelihood, held, inside, child_seed(seed, 2))
     power = lowered(PooledFlows.of(flows, likelihood, power), child_seed(seed, 3))
