@@ -101,14 +101,3 @@ def _digest(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
         sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         sha.update(tensor.numpy().tobytes())
     return sha.hexdigest()
-
-
-def prefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as those of a part of a file, ``name.key``."""
-    return {f"{name}.{key}": tensor for key, tensor in tensors.items()}
-
-
-def unprefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those of one part, by their own names."""
-    start = f"{name}."
-    return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}

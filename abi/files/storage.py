@@ -14,7 +14,7 @@ from simulators.random import isolated_rng
 from ..config import ABIConfig
 from ..encoders.choice import OWN_ENCODER, build_encoder
 from ..encoders.layout import Layout
-from ..generators.base import GenerativeModel
+from ..generators.base import GenerativeModel, prefixed, unprefixed
 from ..generators.flow import FlowModel
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel
 from ..quantiles.network import QuantileNetwork
@@ -25,7 +25,7 @@ from ..rounds.regions.region import Region, narrowed
 from ..verdict.judge import untold
 from ..verdict.record import Verdict
 from .fitted import edge_of, region_of_round, region_parts, restored, restored_regions
-from .parts import prefixed, read_parts, unprefixed, write_parts
+from .parts import read_parts, write_parts
 from .versions import versions
 
 

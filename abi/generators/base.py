@@ -21,6 +21,17 @@ class GeneratorState:
     values: dict[str, Any]
 
 
+def prefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as those of a part of a file, ``name.key``."""
+    return {f"{name}.{key}": tensor for key, tensor in tensors.items()}
+
+
+def unprefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those of one part, by their own names."""
+    start = f"{name}."
+    return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}
+
+
 class GenerativeModel(Protocol):
     """A fitted distribution over theta (the paper's G_beta, Section 2.2.3)."""
 

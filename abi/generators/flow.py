@@ -23,7 +23,7 @@ from simulators.random import isolated_rng, torch_generator
 from simulators.summary import summary
 
 from ..encoders.fitted import FittedEncoders
-from .base import GeneratorState
+from .base import GeneratorState, prefixed, unprefixed
 from .flow_network import FlowSettings, build_flow
 from .support import Support
 from .trend import Trend
@@ -120,19 +120,20 @@ class FlowModel:
     @torch.no_grad()
     def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
         """Log density at theta (K, n, d), (K, n), at n x of which each flow sees (n, k)."""
-        rows, num_x = theta.flatten(0, 1), len(seen[0])
+        rows = theta.flatten(0, 1)
         inside = self.support.contains(rows).nonzero()[:, 0]
         out = torch.full((len(rows),), -torch.inf)
         z = self.support.to_real(rows[inside])
-        values = []
-        for part, context in enumerate(seen):
-            pairs = zip(z.split(_ROWS), inside.split(_ROWS), strict=True)
-            values.append(
-                torch.cat([self.log_density(part, w, context[i % num_x]) for w, i in pairs])
-            )
-        value = torch.stack(values).logsumexp(dim=0) - math.log(len(values))
+        value = self.members_at(z, inside, seen).logsumexp(dim=0) - math.log(len(seen))
         out[inside] = value - self.support.log_jacobian(z) - self.trend.log_scale
         return out.reshape(theta.shape[:2])
+
+    def members_at(self, z: Tensor, row: Tensor, seen: list[Tensor]) -> Tensor:
+        """Each flow's :meth:`log_density` at z (n, d), the x taken in turn, (M, n)."""
+        pairs = list(zip(z.split(_ROWS), row.split(_ROWS), strict=True))
+        parts = [[self.log_density(m, w, at[i % len(at)]) for w, i in pairs]
+                 for m, at in enumerate(seen)]  # fmt: skip
+        return torch.stack([torch.cat(part) for part in parts])
 
     def relative_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
         """The same up to a constant at each x, where that costs less."""
@@ -225,7 +226,7 @@ class FlowModel:
 
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""
-        tensors = {f"flows.{name}": value for name, value in self.flows.state_dict().items()}
+        tensors = prefixed("flows", self.flows.state_dict())
         tensors |= {"center": self.trend.center, "root": self.trend.root}
         if self.trend.slope is not None:
             tensors["slope"] = self.trend.slope
@@ -234,8 +235,7 @@ class FlowModel:
             tensors["context"] = self.context
         values: dict[str, Any] = asdict(self.settings) | {"num_flows": len(self.flows)}
         if self.encoders is not None:
-            held = self.encoders.tensors().items()
-            tensors |= {f"encoders.{name}": value for name, value in held}
+            tensors |= prefixed("encoders", self.encoders.tensors())
             values["encoders"] = self.encoders.values()
         return GeneratorState("flow", tensors, values)
 
@@ -285,13 +285,15 @@ def restore_flow(state: GeneratorState, encoder: nn.Module | None = None) -> Flo
     flows = nn.ModuleList(
         [build_flow(len(tensors["center"]), width, settings, seed=0) for _ in range(num_flows)]
     )
-    weights = {name[6:]: value for name, value in tensors.items() if name.startswith("flows.")}
-    flows.load_state_dict(weights)
+    flows.load_state_dict(unprefixed("flows", tensors))
     flows.eval()
     # Before version 8 the root was a diagonal, and there was no slope.
     root = tensors["root"] if "root" in tensors else torch.diag(tensors["scale"])
     trend = Trend(tensors["center"], root, tensors.get("slope"))
     support = Support(tensors["lower"], tensors["upper"])
-    kept = {name[9:]: value for name, value in tensors.items() if name.startswith("encoders.")}
-    encoders = None if about is None else FittedEncoders.restore(kept, about, encoder)
+    encoders = (
+        None
+        if about is None
+        else FittedEncoders.restore(unprefixed("encoders", tensors), about, encoder)
+    )
     return FlowModel(flows, support, trend, context, settings, (), encoders)

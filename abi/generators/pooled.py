@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from simulators.random import child_seed, torch_generator
 from simulators.summary import summary
 
-from .base import GeneratorState
+from .base import GeneratorState, prefixed, unprefixed
 from .conditional import ConditionalFlows
 from .flow import FlowModel, restore_flow
 from .support import Support
@@ -119,12 +119,13 @@ class PooledFlows(FlowModel):
         """The same up to a constant at each x."""
         rows = theta.flatten(0, 1)
         inside = self.support.contains(rows).nonzero()[:, 0]
-        at = _rows(seen, inside)
-        every = torch.ones_like(inside)
-        own = [self._own_density(rows[inside], part * every, at) for part in range(len(at))]
-        flows = ((1.0 - self.power) * torch.stack(own)).logsumexp(dim=0) - math.log(len(at))
+        z = self.support.to_real(rows[inside])
+        own = self.members_at(z, inside, seen)
+        own = own - self.trend.log_scale - self.support.log_jacobian(z)
+        flows = ((1.0 - self.power) * own).logsumexp(dim=0) - math.log(len(seen))
+        joint = self.likelihood.log_joint(rows[inside], _rows(seen[:1], inside)[0])
         out = torch.full((len(rows),), -torch.inf)
-        out[inside] = flows + self.power * self.likelihood.log_joint(rows[inside], at[0])
+        out[inside] = flows + self.power * joint
         return out.reshape(theta.shape[:2])
 
     def members_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
@@ -166,11 +167,9 @@ class PooledFlows(FlowModel):
         """The flows, the likelihood and the prior, and the power."""
         models = self.alone, self.likelihood.flows.model, self.likelihood.prior
         states = {name: model.state() for name, model in zip(_PARTS, models, strict=True)}
-        tensors = {
-            f"{name}.{key}": value
-            for name, state in states.items()
-            for key, value in state.tensors.items()
-        }
+        tensors: dict[str, Tensor] = {}
+        for name, state in states.items():
+            tensors |= prefixed(name, state.tensors)
         values: dict[str, Any] = {name: state.values for name, state in states.items()}
         return GeneratorState("pooled", tensors, values | {"power": self.power})
 
@@ -219,17 +218,10 @@ def chosen(log_weights: Tensor, num_samples: int, seed: int) -> Tensor:
 
 def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> PooledFlows:
     """The model behind a state; ``encoder`` is the user's module, where its fit had one."""
-
-    def part(name: str) -> GeneratorState:
-        start = f"{name}."
-        tensors = {
-            key.removeprefix(start): value
-            for key, value in state.tensors.items()
-            if key.startswith(start)
-        }
-        return GeneratorState("flow", tensors, state.values[name])
-
-    flows, likelihood, prior = map(part, _PARTS)
+    flows, likelihood, prior = (
+        GeneratorState("flow", unprefixed(name, state.tensors), state.values[name])
+        for name in _PARTS
+    )
     learned = ConditionalFlows.of(restore_flow(likelihood))
     if learned is None:
         raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -92,13 +93,12 @@ def pooled(
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
         return flows
-    learned = ConditionalFlows.of(replace(model, held=()))
-    if learned is None:  # never: it is given theta
-        return flows
-    likelihood = Likelihood(learned, density)
-    power = _best_power(flows, likelihood, held, inside, child_seed(seed, 2))
-    power = lowered(PooledFlows.of(flows, likelihood, power), child_seed(seed, 3))
-    return PooledFlows.of(flows, likelihood, power) if power > 0.0 else flows
+    learned = cast("ConditionalFlows", ConditionalFlows.of(replace(model, held=())))
+    pool = PooledFlows.of(flows, Likelihood(learned, density), 1.0)
+    power = _best_power(pool, held, inside, child_seed(seed, 2))
+    if power > 0.0:
+        power = lowered(replace(pool, power=power), child_seed(seed, 3))
+    return replace(pool, power=power) if power > 0.0 else flows
 
 
 def prior_flow(
@@ -133,26 +133,25 @@ def lowered(pool: PooledFlows, seed: int) -> float:
     return 0.0
 
 
-def _best_power(
-    flows: FlowModel, likelihood: Likelihood, held: Tensor, inside: Inside, seed: int
-) -> float:
+def _best_power(pool: PooledFlows, held: Tensor, inside: Inside, seed: int) -> float:
     """That by which pairs that the first flows have not seen gain most, or 0."""
     seen = held[:_MOST_HELD]
-    z = flows.trend.from_rest(flows.held[0].rows[:_MOST_HELD], seen)
-    pair = PooledFlows.of(flows, likelihood, 1.0).one(0)
+    z = pool.trend.from_rest(pool.held[0].rows[:_MOST_HELD], seen)
+    pair = pool.one(0)
     drawn, log_weights = pair.weighted(_DRAWS, [seen], seed)
     within = inside(drawn.flatten(0, 1)).reshape(log_weights.shape)
     kept = within.float().mean(dim=0) >= _LEAST_INSIDE
     if kept.sum() < _LEAST_HELD:
         return 0.0
-    own = pair.log_weights(flows.support.from_real(z), seen)
+    own = pair.log_weights(pool.support.from_real(z), seen)
 
     def score(power: float) -> Tensor:
         """Log density beyond that of the flow where it is not cut, (n,)."""
         log_mean = (power * log_weights).where(within, -torch.inf).logsumexp(dim=0)
         return (power * own - log_mean + math.log(_DRAWS))[kept].double()
 
-    surely = {power: _sure_mean(score(power) - score(0.0)) for power in _POWERS}
+    without = score(0.0)
+    surely = {power: _sure_mean(score(power) - without) for power in _POWERS}
     best = max(surely, key=lambda power: surely[power])
     return best if surely[best] > 0.0 else 0.0
 

@@ -40,6 +40,7 @@ theta and for a prior without a density are ours.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -122,15 +123,16 @@ def shared_region(
 
     The prior cut to it holds each of the posteriors, so that one set of pairs serves them all.
     """
+    q = replace(q, model=q.model.alone)
     drops = q.model.drops()  # each at an x of its own: the same for all
     keys = [child_seed(seed, row) for row in range(len(x))]
-    models = [q.at(row).alone for row in x]
+    models = [q.at(row) for row in x]
     parts = [
         _region_of(model, prior, before, key, OUTSIDE, drops, _FEW_DRAWS)
         for model, key in zip(models, keys, strict=True)
     ]
     return SharedRegion(
-        q.model.alone,
+        q.model,
         torch.stack([model.context for model in models if model.context is not None]),
         torch.tensor([part.log_threshold for part in parts], dtype=torch.float64),
         torch.stack([part.lower for part in parts]),
