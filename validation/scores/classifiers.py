@@ -25,7 +25,7 @@ from simulators.arguments import FRACTION, POSITIVE, choice, count, device_here,
 from simulators.random import torch_generator
 
 from ..seeds import part_seed
-from .stacked import Adam, Backpropagation, forward, initial_weights
+from .stacked import Adam, Backpropagation, even_widths, forward, initial_weights
 
 _ROWS_AT_ONCE = 2_000
 
@@ -70,7 +70,7 @@ class Classifiers:
     """M trained networks over the same features."""
 
     weights: tuple[Tensor, ...]
-    """One (M, in, out) a layer."""
+    """One (M, in, out) a layer; hidden layers may have units of weight 0 (:func:`.even_widths`)."""
     biases: tuple[Tensor, ...]
     """One (M, 1, out) a layer."""
     shift: Tensor
@@ -127,7 +127,7 @@ def fit_classifiers(
     scaled = (features.to(training.device) - shift) / scale
     learn, validate = _split(features.shape[-2], groups, training.validation_fraction, seed)
     layers = (features.shape[-1], *training.hidden, targets.shape[-1])
-    first = initial_weights(layers, num_inits, part_seed(seed, 1))
+    first = even_widths(initial_weights(layers, num_inits, part_seed(seed, 1)))
     start = [value[torch.arange(len(targets)) % num_inits].clone() for value in first]
     batches = _minibatches(learn, training, part_seed(seed, 2))
     trained = _train(
@@ -163,8 +163,7 @@ def _train(
     backward = Backpropagation()
 
     def data(rows: Tensor) -> tuple[Tensor, Tensor]:
-        own = (active[:, None], rows)
-        return features[rows] if features.ndim == 2 else features[own], targets[own]
+        return features.index_select(-2, rows), targets.index_select(1, rows)
 
     for batches in epochs:
         for rows in batches:  # drawn on the CPU: the same on every device
@@ -182,6 +181,8 @@ def _train(
         running = waited[active] < training.patience
         if not running.all():
             active, optimiser = active[running], optimiser.keep(running)
+            targets = targets[running]
+            features = features if features.ndim == 2 else features[running]
         if len(active) == 0:
             break
     return best

@@ -20,6 +20,7 @@ from validation import (
 )
 from validation.methods.two_sample import swapped_labels
 from validation.scores.classifiers import fit_classifiers
+from validation.scores.stacked import Adam, Backpropagation, even_widths, forward, initial_weights
 from validation.scores.uniformity import ks_uniform
 
 TASK = GaussianLinear(2, 1.0, 1.0)
@@ -59,6 +60,44 @@ def test_networks_trained_together_equal_networks_trained_alone() -> None:
         alone = fit_classifiers(features, labels[m : m + 1], training=QUICK, seed=1)
         # Batched products sum in another order: float32 rounding over 8 epochs.
         assert torch.allclose(together[m], alone.logits(features)[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("layers", [(3, 7, 5, 1), (3, 10, 2), (2, 1)])
+def test_the_written_out_gradients_are_those_of_torch(layers: tuple[int, ...]) -> None:
+    """With one output and several, with a hidden layer and without, as many networks at once."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn((20, layers[0]), generator=generator)
+    labels = (torch.rand((4, 20, layers[-1]), generator=generator) < 0.5).float()
+    parameters = [part.requires_grad_() for part in initial_weights(layers, 4, 1)]
+    half, values = len(layers) - 1, features.expand(4, -1, -1)
+    for k in range(half):
+        values = (values if k == 0 else values.relu()) @ parameters[k] + parameters[half + k]
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(values, labels, reduction="none")
+    expected = torch.autograd.grad(losses.mean(dim=(1, 2)).sum(), parameters)
+    found = Backpropagation().gradients(features, labels, [part.detach() for part in parameters])
+    assert all(
+        torch.allclose(mine, theirs, atol=1e-6)
+        for mine, theirs in zip(found, expected, strict=True)
+    )
+
+
+def test_units_of_weight_0_change_nothing_and_stay_so() -> None:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn((50, 3), generator=generator)
+    labels = (features[:, :1] > 0).float().expand(2, -1, -1)
+    narrow = initial_weights((3, 7, 5, 1), 2, 1)
+    wide = even_widths(narrow)
+    assert [part.shape[2] for part in wide[:3]] == [8, 8, 1]
+    for parameters in (narrow, wide):
+        optimiser, steps = Adam.start(parameters, 1e-2), Backpropagation()
+        for _ in range(20):
+            optimiser.step(*steps.gradients(features, labels, parameters))
+    assert torch.allclose(
+        forward(features, narrow[:3], narrow[3:]), forward(features, wide[:3], wide[3:]), atol=1e-5
+    )
+    assert not wide[0][:, :, 7:].any()
+    assert not wide[1][:, 7:].any()
+    assert not wide[2][:, 5:].any()
 
 
 def test_the_classifier_learns_the_log_odds() -> None:
