@@ -7,6 +7,7 @@ and warns about its own deprecations. Everything of it is imported and called in
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import logging
 import warnings
@@ -42,7 +43,7 @@ def guest(seed: int) -> Iterator[None]:
             logger.setLevel(level)
 
 
-class NoTracker:
+class _NoTracker:
     """What sbi reports its training to: nobody."""
 
     log_dir: str | None = None
@@ -59,8 +60,18 @@ class NoTracker:
     def add_figure(self, name: str, figure: Any, step: int | None = None) -> None:
         """Ignore a figure."""
 
+    def add_scalar(self, **value: Any) -> None:
+        """Ignore one value, as sbi before 0.26 gives it."""
+
     def flush(self) -> None:
         """Write nothing."""
+
+
+def quiet(trainer: type) -> dict[str, Any]:
+    """What keeps one of sbi's trainers from printing, and from writing logs where it runs."""
+    known = inspect.signature(trainer).parameters
+    name = "tracker" if "tracker" in known else "summary_writer"  # until sbi 0.26
+    return {name: _NoTracker(), "show_progress_bars": False}
 
 
 def training_limits(max_epochs: int | None) -> dict[str, int]:

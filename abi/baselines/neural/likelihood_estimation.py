@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...rounds.problem import Problem
-from ..guest import NoTracker, guest, training_record
+from ..guest import guest, quiet, training_record
 from ..inputs import Inputs
 from ..reals import RealPrior
 
@@ -43,8 +43,7 @@ class LikelihoodTrainer:
         self.trainer = NLE_A(
             prior=self.prior,
             density_estimator=likelihood_nn(flow),
-            tracker=NoTracker(),
-            show_progress_bars=False,
+            **quiet(NLE_A),
         )
         self.estimator: Any = None
         self.records: list[dict[str, float]] = []

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ...rounds.problem import Problem
-from ..guest import NoTracker, guest, training_record
+from ..guest import guest, quiet, training_record
 from ..inputs import Inputs
 from ..reals import RealPrior, draw_inside
 
@@ -51,8 +51,7 @@ class PosteriorTrainer:
         self.trainer = NPE_C(
             prior=self.prior,
             density_estimator=build,
-            tracker=NoTracker(),
-            show_progress_bars=False,
+            **quiet(NPE_C),
         )
         self.estimator: Any = None
         self.latest: Any = None

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from abi import baselines, metrics
 from abi.baselines.approximate.data_distance import DataDistance
 from abi.baselines.inputs import canonical, features, with_density
-from abi.baselines.neural import posterior_estimation
+from abi.baselines.neural import likelihood_estimation, posterior_estimation
 from abi.baselines.reals import RealPrior
 from abi.encoders.layout import Layout
 from abi.generators.push_forward.wgan import WGANSettings
@@ -46,7 +46,7 @@ FITS: dict[str, Any] = {
 TRIED = [name for name in FITS if name != "snle, 1 round"]
 # So do two of SNPE through its first, and 15 seconds of training.
 RECOVERED = [name for name in TRIED if name != "snpe, 1 round"]
-CHAINS = {"num_chains": 100, "warmup_steps": 2, "thin": 2}
+CHAINS = {"num_chains": 20, "warmup_steps": 2, "thin": 2}
 SHORT = WGANSettings(hidden=(64, 64), num_steps=250, learning_rate=3e-3)
 BRIEF = WGANSettings(hidden=(16,), num_steps=10)
 
@@ -101,6 +101,7 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(posterior_estimation, "_THRESHOLD_DRAWS", 1_000)
+    monkeypatch.setattr(likelihood_estimation, "_CANDIDATES", 1_000)
     budget = 121 if "abc" not in name else 1_001
     simulator = Counting()
     first = fit(name, budget, of_many(simulator), max_epochs=3)

@@ -18,7 +18,7 @@ from torch import Tensor
 from simulators import Task, sample_joint
 from simulators.random import child_seed
 
-from ....baselines.guest import NoTracker, guest, training_limits
+from ....baselines.guest import guest, quiet, training_limits
 from ....files.parts import read_parts, write_parts
 
 _KIND = "abi-benchmark-estimate"
@@ -81,8 +81,7 @@ def _train(task: Task, recipe: Recipe) -> Any:
         trainer = NPE_C(
             prior=None,
             density_estimator=_builder(recipe),
-            tracker=NoTracker(),
-            show_progress_bars=False,
+            **quiet(NPE_C),
         )
         trainer.append_simulations(theta, x)
         network = trainer.train(**training_limits(recipe.max_epochs))
