@@ -20,6 +20,7 @@ _STRENGTHS = (1e-5, 1e-3, 1e-2, 1e-1, 1.0, float("inf"))  # of the ridge, in mea
 _SURE = 2.0  # standard errors of a gain
 _LEAST_LEFT = 0.05  # of a row's weight in its own prediction, from 1
 _JITTER = 1e-8
+_ROUNDING = 1e-12  # of a mean square: less variance than that is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,11 @@ def _ridges(s: Tensor, z: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     variances, axes = torch.linalg.eigh((s - mean).T @ (s - mean) / len(s))
     scores = (s - mean) @ axes
     shared = scores.T @ (z - level) / len(s)
-    for strength in _STRENGTHS if s.shape[1] else (0.0,):
-        shrunk = 1.0 / (variances.clamp_min(0.0) + max(strength * float(variances.mean()), 1e-30))
+    typical = float(variances.sum()) / max(s.shape[1], 1)
+    varies = typical > _ROUNDING * float((s**2).sum()) / max(s.numel(), 1)
+    for strength in _STRENGTHS if varies else _STRENGTHS[-1:]:
+        ridge = math.inf if math.isinf(strength) else max(strength * typical, 1e-30)
+        shrunk = 1.0 / (variances.clamp_min(0.0) + ridge)
         turned = shrunk[:, None] * shared
         weight = (1.0 + (scores**2 * shrunk).sum(dim=1)) / len(s)  # of a row on its prediction
         left = (z - level - scores @ turned) / (1.0 - weight).clamp_min(_LEAST_LEFT)[:, None]

@@ -58,6 +58,15 @@ def test_features_that_tell_nothing_have_no_slope(num_features: int) -> None:
     )
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
+def test_features_that_do_not_vary_have_no_slope(value: float) -> None:
+    """Those of ridge predictions of theta, where x tells nothing of it in a straight line."""
+    trend = fit_trend(normal(200, 2), torch.full((200, 3), value))
+    assert trend.slope is not None
+    assert not trend.slope.any()
+    assert bool(trend.root.isfinite().all())
+
+
 def test_few_pairs_make_the_rest_wider_as_their_predictions_are() -> None:
     """Least squares on k features leave residuals that are too small by sqrt(1 - k / n)."""
     s, noise = normal(60, 12), normal(60, 1, seed=1)
