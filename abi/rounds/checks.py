@@ -119,7 +119,8 @@ def draw_checks(
     parts = [part for part in (theta[:_FIRST], theta[_FIRST:]) if len(part)]
     made = [simulate(part, key) for key, part in enumerate(parts)]
     found = [CheckPairs(runs.theta, runs.x, regions, 0, len(runs.failures)) for runs in made]
-    pairs = reduce(CheckPairs.joined, found)
+    none = CheckPairs(theta[:0], torch.empty(0, 0), regions, 0, 0)  # the middle may lie outside
+    pairs = reduce(CheckPairs.joined, found, none)
     return replace(pairs, num_calls=len(theta))
 
 

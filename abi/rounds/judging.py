@@ -41,7 +41,7 @@ def judge_before(before: RoundState, sampled: Sampled, problem: Problem, seed: i
     None where it cannot be asked at their x.
     """
     q = ConditionalFlows.of(before.model)
-    if q is None or not isinstance(before.kernel, LearnedKernel):
+    if q is None or not isinstance(before.kernel, LearnedKernel) or not len(sampled.theta):
         return None
     names, prior = problem.parameter_names, problem.prior
     regions = check_regions(before.model, prior, before.regions, child_seed(seed, 0))

@@ -30,7 +30,7 @@ from .problem import Problem, check_shapes, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions.drawing import sample_inside
-from .regions.finding import region_of_answer, worthwhile
+from .regions.finding import region_of_answer, with_region
 from .regions.region import AnyRegion, inside_all
 from .rejection import (
     Sampled,
@@ -95,9 +95,10 @@ class Round:
         accepted, model, generator_log = self._fit(kernel, pairs, regions, seed, last)
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            found = region_of_answer(model, self.problem, regions, child_seed(seed, 4))
+            found = region_of_answer(model, self.problem, regions, child_seed(seed, 4), theta)
             calls = self._calls(number + 1, before)
-            regions = (*regions, found) if worthwhile(found, theta, calls) else regions
+            prior, seed_of = self.problem.prior, child_seed(seed, 4, 0)
+            regions = with_region(found, regions, prior, theta, calls, seed_of)
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         record = RoundRecord(
             round=number,

@@ -20,6 +20,7 @@ STRETCHES = (1.3, 1.6, 2.0, 2.5)  # of q's base, the one with the largest sample
 _FIRST, _CHUNK = 10_000, 200_000  # draws of the prior looked at together, at first and at most
 _MORE = 1.1  # times the draws that so far each theta inside has cost
 _TRIALS, _POOL = 2_000, 20  # candidates to choose the stretch by; candidates a draw
+_PROBE = 100  # draws that say whether there are any
 
 
 def sample_inside(
@@ -35,6 +36,11 @@ def sample_inside(
     if len(theta) < num_samples and spread_out:
         theta = _resampled(prior, regions, num_samples, child_seed(seed, 1))
     return theta[:num_samples]
+
+
+def can_fill(prior: Prior, regions: tuple[AnyRegion, ...], seed: int) -> bool:
+    """Whether theta are found inside the regions; of two that contradict each other none are."""
+    return len(sample_inside(prior, regions, _PROBE, seed)) > _PROBE // 2
 
 
 def can_resample(model: GenerativeModel, prior: Prior) -> TypeGuard[WideModel]:

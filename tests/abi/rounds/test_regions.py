@@ -18,12 +18,13 @@ from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
 from abi.rounds.regions import drawing, finding
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import high_density_region, worthwhile
+from abi.rounds.regions.finding import high_density_region, with_region, worthwhile
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
 
 BOX = Independent(Uniform(-4 * torch.ones(2), 4 * torch.ones(2)), 1)
+BOX_DRAWS = 8 * torch.rand(500, 2, generator=torch_generator(9)) - 4
 SLOPED = Independent(Normal(torch.zeros(2), torch.ones(2)), 1)
 EVERYWHERE = Support(torch.full((2,), -torch.inf), torch.full((2,), torch.inf))
 
@@ -122,6 +123,30 @@ def test_regions_are_nested() -> None:
     both = inside_all((first, second), theta)
     assert torch.equal(both, first.contains(theta) & second.contains(theta))
     assert inside_all((), theta).all()
+
+
+def test_a_region_holds_some_of_the_pairs_that_its_flow_has_learned_from(flow: FlowModel) -> None:
+    """A flow that is sure of a place where no theta was simulated is not believed."""
+    theta = 8 * torch.rand(60, 2, generator=torch_generator(1)) - 4
+    own = high_density_region(flow, BOX, (), seed=1)
+    region = high_density_region(flow, BOX, (), seed=1, theta=theta)
+    assert int(own.contains(theta).sum()) < 5
+    assert int(region.contains(theta).sum()) == 5
+    draws = flow.sample(5_000, seed=2)
+    assert region.contains(draws[own.contains(draws)]).all()  # larger, not elsewhere
+    near = 0.5 + 0.2 * torch.randn(60, 2, generator=torch_generator(1))
+    same = high_density_region(flow, BOX, (), seed=1, theta=near)
+    assert same.log_threshold == own.log_threshold
+
+
+def test_a_region_that_contradicts_those_before_is_not_made() -> None:
+    first, elsewhere = (
+        high_density_region(narrow_flow(mean, 0.2), BOX, (), seed=1) for mean in (-2.0, 2.0)
+    )
+    theta = sample_inside(BOX, (first,), 500, seed=2)
+    assert worthwhile(elsewhere, theta, 500)  # by how many it leaves out
+    assert with_region(elsewhere, (first,), BOX, theta, 500, seed=3) == (first,)
+    assert with_region(elsewhere, (), BOX, BOX_DRAWS, 500, seed=3) == (elsewhere,)
 
 
 def test_a_mixture_has_regions_too() -> None:
