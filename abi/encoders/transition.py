@@ -40,7 +40,8 @@ class Transitions(nn.Module):
 
     def _features(self, x: Tensor) -> Tensor:
         values = self.layout.items(x)
-        logs = torch.sign(values) * torch.log1p(values.abs() / self.unit)
+        sizes = values.double().abs() / self.unit.double()  # a unit may be next to nothing
+        logs = torch.sign(values) * torch.log1p(sizes).float()
         return torch.cat([moments(_steps(values)), moments(_steps(logs))], dim=1)
 
 
