@@ -22,51 +22,54 @@ _BOUND = np.float32(5.0)
 _SIDE = np.float32(10.0)
 _SLOPE = np.float32(-1.0 / math.log(1e-3))  # over 1, the size of the largest log slope
 _SHARE = np.float32(2.0) * _SLOPE
+# A division by 0 gives infinity: a check of each would keep loops from being done many at once.
+_compiled = njit(nogil=True, cache=True, error_model="numpy")
+_inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
 _ZERO, _ONE, _TWO, _FOUR = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(4.0)
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def limited(raw: Any, bins: int, out: Any) -> None:
     """The limited logarithms of widths, heights and slopes, (n, d (3 K - 1))."""
     each = 3 * bins - 1
+    raw, out = raw.reshape(-1, each), out.reshape(-1, each)
     for i in range(len(raw)):
-        for start in range(0, raw.shape[1], each):
-            for k in range(start, start + 2 * bins):
-                out[i, k] = raw[i, k] / (_ONE + _SHARE * abs(raw[i, k]))
-            for k in range(start + 2 * bins, start + each):
-                out[i, k] = raw[i, k] / (_ONE + _SLOPE * abs(raw[i, k]))
+        for k in range(2 * bins):
+            out[i, k] = raw[i, k] / (_ONE + _SHARE * abs(raw[i, k]))
+        for k in range(2 * bins, each):
+            out[i, k] = raw[i, k] / (_ONE + _SLOPE * abs(raw[i, k]))
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _totals(e: Any, bins: int) -> tuple[Any, Any]:
+@_inlined
+def _totals(e: Any, r: int, bins: int) -> tuple[Any, Any]:
     """The sums of widths and of heights."""
-    width, height = e[0], e[bins]
-    for k in range(1, bins):
-        width += e[k]
-        height += e[bins + k]
+    width, height = _ZERO, _ZERO
+    for k in range(bins):
+        width += e[r, k]
+        height += e[r, bins + k]
     return width, height
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _bin(at: Any, edges: Any, others: Any) -> tuple[int, Any, Any]:
-    """The bin that holds ``at`` in sums of ``edges``, and the sums of both before it."""
-    before, other, k = np.float32(0.0), np.float32(0.0), 0
-    while k < len(edges) - 1 and at > before + edges[k]:
-        before += edges[k]
-        other += others[k]
+@_inlined
+def _bin(at: Any, e: Any, r: int, edges: int, others: int, bins: int) -> tuple[int, Any, Any]:
+    """The bin that holds ``at`` in sums from ``edges`` on, and the sums of both before it."""
+    before, other, k = _ZERO, _ZERO, 0
+    while k < bins - 1 and at > before + e[r, edges + k]:
+        before += e[r, edges + k]
+        other += e[r, others + k]
         k += 1
     return k, before, other
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _slopes(e: Any, bins: int, k: int) -> tuple[Any, Any]:
+@_inlined
+def _slopes(e: Any, r: int, bins: int, k: int) -> tuple[Any, Any]:
     """The derivatives at both knots of a bin; 1 at the ends, where the identity goes on."""
-    first = _ONE if k == 0 else e[2 * bins + k - 1]
-    second = _ONE if k == bins - 1 else e[2 * bins + k]
+    first = _ONE if k == 0 else e[r, 2 * bins + k - 1]
+    second = _ONE if k == bins - 1 else e[r, 2 * bins + k]
     return first, second
 
 
-@njit(nogil=True, cache=True, inline="always")
+@_inlined
 def _ratio(s: Any, z: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     """Numerator and denominator of equation 4, and the numerator of its derivative, equation 5."""
     u = z * (_ONE - z)
@@ -75,66 +78,51 @@ def _ratio(s: Any, z: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     return above, below, _TWO * s * u + first * (_ONE - z) * (_ONE - z) + second * z * z
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def spline(x: Any, e: Any, bins: int, y: Any, log_slope: Any) -> None:
     """Fill ``y`` (n, d) at ``x`` (n, d), and add log slopes to the sums ``log_slope`` (n,)."""
-    each = 3 * bins - 1
+    rows = e.reshape(-1, 3 * bins - 1)
     for i in range(len(x)):
         for j in range(x.shape[1]):
-            at_x = x[i, j]
+            at_x, r = x[i, j], i * x.shape[1] + j
             if not abs(at_x) < _BOUND:
                 y[i, j] = at_x
                 continue
-            row = e[i, each * j : each * (j + 1)]
-            all_width, all_height = _totals(row, bins)
+            all_width, all_height = _totals(rows, r, bins)
             at = (at_x + _BOUND) * all_width / _SIDE
-            k, left, low = _bin(at, row[:bins], row[bins : 2 * bins])
-            height = row[bins + k] * _SIDE / all_height
-            s = height * all_width / (row[k] * _SIDE)
-            first, second = _slopes(row, bins, k)
-            above, below, rise = _ratio(s, (at - left) / row[k], first, second)
+            k, left, low = _bin(at, rows, r, 0, bins, bins)
+            width, height = rows[r, k], rows[r, bins + k] * _SIDE / all_height
+            s = height * all_width / (width * _SIDE)
+            first, second = _slopes(rows, r, bins, k)
+            above, below, rise = _ratio(s, (at - left) / width, first, second)
             y[i, j] = low * _SIDE / all_height - _BOUND + height * above / below
             log_slope[i] += math.log((s / below) * (s / below) * rise)
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def spline_inverse(y: Any, e: Any, bins: int, x: Any) -> None:
     """Fill ``x`` (n, d), of which the splines ``e`` (n, d (3 K - 1)) give ``y`` (n, d)."""
-    each = 3 * bins - 1
+    rows = e.reshape(-1, 3 * bins - 1)
     for i in range(len(y)):
         for j in range(y.shape[1]):
-            at_y = y[i, j]
+            at_y, r = y[i, j], i * y.shape[1] + j
             if not abs(at_y) < _BOUND:
                 x[i, j] = at_y
                 continue
-            row = e[i, each * j : each * (j + 1)]
-            all_width, all_height = _totals(row, bins)
+            all_width, all_height = _totals(rows, r, bins)
             at = (at_y + _BOUND) * all_height / _SIDE
-            k, low, left = _bin(at, row[bins : 2 * bins], row[:bins])
-            s = row[bins + k] * all_width / (all_height * row[k])
-            first, second = _slopes(row, bins, k)
-            share = (at - low) / row[bins + k]  # of the bin's height
+            k, low, left = _bin(at, rows, r, bins, 0, bins)
+            width, height = rows[r, k], rows[r, bins + k]
+            s = height * all_width / (all_height * width)
+            first, second = _slopes(rows, r, bins, k)
+            share = (at - low) / height
             bent = share * (first + second - _TWO * s)
             a, b, c = s - first + bent, first - bent, -s * share
-            root = math.sqrt(max(b * b - _FOUR * a * c, np.float32(0.0)))
-            x[i, j] = (left + row[k] * _TWO * c / (-b - root)) * _SIDE / all_width - _BOUND
+            root = math.sqrt(max(b * b - _FOUR * a * c, _ZERO))
+            x[i, j] = (left + width * _TWO * c / (-b - root)) * _SIDE / all_width - _BOUND
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _shares_gradient(raw: Any, e: Any, total: Any, chosen: Any, of: Any, out: Any) -> None:
-    """Through the edge of the chosen bin, a sum of the shares before it, and its own size."""
-    of_edge, of_size = of
-    mean = e[chosen] * of_size
-    for k in range(chosen):
-        mean += e[k] * of_edge
-    mean /= total
-    for k in range(len(raw)):
-        value = of_size if k == chosen else (of_edge if k < chosen else np.float32(0.0))
-        limit = _ONE + _SHARE * abs(raw[k])
-        out[k] = _SIDE * e[k] / total * (value - mean) / (limit * limit)
-
-
-@njit(nogil=True, cache=True)
+@_compiled
 def spline_gradient(
     x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, of_x: Any, of_raw: Any
 ) -> None:
@@ -143,29 +131,47 @@ def spline_gradient(
     ``of_y`` (n, d) and ``of_log`` (n,) are those of y and of the sums of log slopes.
     """
     each = 3 * bins - 1
+    raw, e, of_raw = raw.reshape(-1, each), e.reshape(-1, each), of_raw.reshape(-1, each)
     for i in range(len(x)):
         for j in range(x.shape[1]):
-            mine = slice(each * j, each * (j + 1))
-            of_x[i, j] = _one_gradient(
-                x[i, j], raw[i, mine], e[i, mine], bins, of_y[i, j], of_log[i], of_raw[i, mine]
+            r = i * x.shape[1] + j
+            at_x, oy, ol = x[i, j], of_y[i, j], of_log[i]
+            if not abs(at_x) < _BOUND:
+                for k in range(each):
+                    of_raw[r, k] = _ZERO
+                of_x[i, j] = oy
+                continue
+            all_width, all_height = _totals(e, r, bins)
+            at = (at_x + _BOUND) * all_width / _SIDE
+            k, left, low = _bin(at, e, r, 0, bins, bins)
+            width, height = e[r, k] * _SIDE / all_width, e[r, bins + k] * _SIDE / all_height
+            s, z = height / width, (at - left) / e[r, k]
+            first, second = _slopes(e, r, bins, k)
+            share, of_s, of_z, of_first, of_second = _ratio_gradient(
+                s, z, first, second, height, oy, ol
             )
+            of = (-of_z / width, -(of_s * s + of_z * z) / width)
+            _shares_gradient(raw, e, of_raw, r, 0, bins, k, (all_width, left), of)
+            of = (oy, oy * share + of_s / width)
+            _shares_gradient(raw, e, of_raw, r, bins, bins, k, (all_height, low), of)
+            for m in range(2 * bins, each):
+                of_raw[r, m] = _ZERO
+            if k > 0:
+                limit = _ONE + _SLOPE * abs(raw[r, 2 * bins + k - 1])
+                of_raw[r, 2 * bins + k - 1] = of_first * first / (limit * limit)
+            if k < bins - 1:
+                limit = _ONE + _SLOPE * abs(raw[r, 2 * bins + k])
+                of_raw[r, 2 * bins + k] = of_second * second / (limit * limit)
+            of_x[i, j] = of_z / width
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _one_gradient(x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, of_raw: Any) -> Any:
-    """The chain rule backwards through one spline; the gradient of its x."""
-    of_raw[:] = np.float32(0.0)
-    if not abs(x) < _BOUND:
-        return of_y
-    all_width, all_height = _totals(e, bins)
-    at = (x + _BOUND) * all_width / _SIDE
-    k, left, _ = _bin(at, e[:bins], e[bins : 2 * bins])
-    width, height = e[k] * _SIDE / all_width, e[bins + k] * _SIDE / all_height
-    s, z = height / width, (at - left) / e[k]
-    first, second = _slopes(e, bins, k)
+@_inlined
+def _ratio_gradient(
+    s: Any, z: Any, first: Any, second: Any, height: Any, of_y: Any, of_log: Any
+) -> tuple[Any, Any, Any, Any, Any]:
+    """The share of the bin's height, and the gradients of s, z and both slopes."""
     u = z * (_ONE - z)
     above, below, rise = _ratio(s, z, first, second)
-
     of_above = of_y * height / below
     of_below = -(of_above * above + _TWO * of_log) / below
     of_rise = of_log / rise
@@ -174,24 +180,25 @@ def _one_gradient(x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, o
     of_z += of_u * (_ONE - _TWO * z)
     of_s = of_above * z * z + of_below * (_ONE - _TWO * u) + of_rise * _TWO * u
     of_s += _TWO * of_log / s
-
-    of = (-of_z / width, -(of_s * s + of_z * z) / width)
-    _shares_gradient(raw[:bins], e[:bins], all_width, k, of, of_raw[:bins])
-    of = (of_y, of_y * above / below + of_s / width)
-    rows = slice(bins, 2 * bins)
-    _shares_gradient(raw[rows], e[rows], all_height, k, of, of_raw[rows])
-    if k > 0:
-        of_first = (of_above + of_below) * u + of_rise * (_ONE - z) * (_ONE - z)
-        limit = _ONE + _SLOPE * abs(raw[2 * bins + k - 1])
-        of_raw[2 * bins + k - 1] = of_first * first / (limit * limit)
-    if k < bins - 1:
-        of_second = of_below * u + of_rise * z * z
-        limit = _ONE + _SLOPE * abs(raw[2 * bins + k])
-        of_raw[2 * bins + k] = of_second * second / (limit * limit)
-    return of_z / width
+    of_first = (of_above + of_below) * u + of_rise * (_ONE - z) * (_ONE - z)
+    return above / below, of_s, of_z, of_first, of_below * u + of_rise * z * z
 
 
-@njit(nogil=True, cache=True)
+@_inlined
+def _shares_gradient(
+    raw: Any, e: Any, out: Any, r: int, start: int, bins: int, chosen: int, sums: Any, of: Any
+) -> None:
+    """Through the edge of the chosen bin, a sum of the shares before it, and its own size."""
+    (total, before), (of_edge, of_size) = sums, of
+    mean = (e[r, start + chosen] * of_size + before * of_edge) / total
+    scale = _SIDE / total
+    for k in range(bins):
+        value = of_size if k == chosen else (of_edge if k < chosen else _ZERO)
+        limit = _ONE + _SHARE * abs(raw[r, start + k])
+        out[r, start + k] = scale * e[r, start + k] * (value - mean) / (limit * limit)
+
+
+@_compiled
 def affine(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
     """Fill ``y`` (n, d) with x exp(a) + b, and add a, limited, to ``log_slope`` (n,).
 
@@ -204,7 +211,7 @@ def affine(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
             y[i, j] = x[i, j] * np.float32(math.exp(log)) + raw[i, 2 * j]
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def affine_inverse(y: Any, raw: Any, x: Any) -> None:
     """Fill ``x`` (n, d), of which :func:`affine` makes ``y`` (n, d)."""
     for i in range(len(y)):
@@ -213,7 +220,7 @@ def affine_inverse(y: Any, raw: Any, x: Any) -> None:
             x[i, j] = (y[i, j] - raw[i, 2 * j]) * np.float32(math.exp(-log))
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def affine_gradient(x: Any, raw: Any, of_y: Any, of_log: Any, of_x: Any, of_raw: Any) -> None:
     """Fill ``of_x`` (n, d) and ``of_raw`` (n, 2 d), the chain rule through :func:`affine`."""
     for i in range(len(x)):
@@ -226,7 +233,7 @@ def affine_gradient(x: Any, raw: Any, of_y: Any, of_log: Any, of_x: Any, of_raw:
             of_raw[i, 2 * j + 1] = of_log_scale / (limit * limit)
 
 
-@njit(nogil=True, cache=True)
+@_compiled
 def relu_gradient(given: Any, gradient: Any) -> None:
     """Set ``gradient`` to 0 where a ReLU gave 0, both (n, a)."""
     for i in range(given.shape[0]):
