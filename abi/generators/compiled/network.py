@@ -8,11 +8,11 @@ an optimiser's step is one operation. Weights that a mask hides are 0, and stay 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from . import products
 from .kernels import relu_gradient
 
 
@@ -25,11 +25,6 @@ class Layer:
 
     weight: Tensor
     bias: Tensor
-
-    @cached_property
-    def transposed(self) -> Tensor:
-        """The weight (b, a)."""
-        return self.weight.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +52,8 @@ def outputs_of(layers: list[Layer], inputs: Tensor) -> tuple[Tensor, list[Tensor
     """What a network gives (n, a), and the inputs of each of its layers."""
     seen = [inputs]
     for layer in layers[:-1]:
-        seen.append(torch.addmm(layer.bias, seen[-1], layer.transposed).relu_())
-    return torch.addmm(layers[-1].bias, seen[-1], layers[-1].transposed), seen
+        seen.append(products.layer(seen[-1], layer.weight, layer.bias, relu=True))
+    return products.layer(seen[-1], layers[-1].weight, layers[-1].bias, relu=False), seen
 
 
 def gradients_of(
@@ -74,11 +69,11 @@ def gradients_of(
         first: nobody asks for the gradient of the inputs.
     """
     for place in range(len(layers) - 1, -1, -1):
-        torch.mm(of_outputs.T, seen[place], out=into[place].weight)
+        products.of_weight(of_outputs, seen[place], into[place].weight)
         torch.sum(of_outputs, dim=0, out=into[place].bias)
         if place == 0 and first:
             return None
-        of_outputs = of_outputs @ layers[place].weight
+        of_outputs = products.of_inputs(of_outputs, layers[place].weight)
         if place:
             relu_gradient(seen[place].numpy(), of_outputs.numpy())
     return of_outputs

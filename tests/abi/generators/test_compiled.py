@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from abi.generators.compiled import products
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.compiled.training import trainable
 from abi.generators.flow_network import FlowSettings, build_flow
@@ -158,3 +159,28 @@ def test_a_second_derivative_is_refused_rather_than_wrong() -> None:
     (slope,) = torch.autograd.grad(quick.log_prob(theta, None).sum(), theta, create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         slope.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"), [(400, 50, 115), (33, 32, 40), (400, 5, 64)]
+)
+def test_products_are_the_same_whatever_library_makes_them(
+    rows: int, inputs: int, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias, gradient = (
+        torch.randn(shape, generator=generator)
+        for shape in ((rows, inputs), (outputs, inputs), (outputs,), (rows, outputs))
+    )
+
+    def all_of_them() -> list[Tensor]:
+        into = torch.empty_like(weight)
+        products.of_weight(gradient, x, into)
+        layers = [products.layer(x, weight, bias, relu=relu) for relu in (False, True)]
+        return [*layers, into, products.of_inputs(gradient, weight)]
+
+    quick = all_of_them()
+    monkeypatch.setattr(products, "_onednn", lambda: None)
+    plain = all_of_them()
+    torch.testing.assert_close(plain[0], x @ weight.T + bias, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(quick, plain, atol=1e-4, rtol=1e-4)
