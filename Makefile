@@ -52,7 +52,7 @@ check: $(READY)
 # below them deprecate: that is no failure here.
 OLDEST := .venv-oldest
 test-oldest: $(OLDEST)/.ready
-	$(OLDEST)/bin/python -m pytest $(TWO) -W ignore::DeprecationWarning $(TESTS)
+	$(OLDEST)/bin/python -m pytest $(TWO) -W ignore::DeprecationWarning -W ignore::FutureWarning $(TESTS)
 
 $(OLDEST)/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)
