@@ -18,10 +18,10 @@ those before it.
 Where few of the pairs lie inside, q is a guess, for next to no theta was simulated there. First
 answers to the queue, from 200 to 600 pairs, were so sure of themselves that regions with two pairs
 or none held 80% of the exact posterior, 31%, nothing; what they leave out is lost. c is therefore
-lowered until five pairs lie inside: at three queues of 1,000 to 5,000 calls C2ST fell from .83, .999 and
-.74 to .57, .68 and .54. More than five, which hold still more, come too slowly near a posterior
-that is narrow and well found: of predator-prey fits of 1,000 calls five cost .03 in the mean of
-seven, ten .10 in that of four.
+lowered until five pairs lie inside: at three queues of 1,000 to 5,000 calls C2ST fell from .83,
+.999 and .74 to .57, .68 and .54. More than five, which hold still more, come too slowly near a
+posterior that is narrow and well found: of predator-prey fits of 1,000 calls five cost .03 in the
+mean of seven, ten .10 in that of four.
 
 A region has a price. At most x its edge cuts through the posterior, and a flow must learn the cut;
 and what q leaves out by mistake no later round brings back. A region is worth it where it holds a
