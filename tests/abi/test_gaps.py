@@ -267,8 +267,9 @@ def test_a_mechanism_of_ones_own_lets_one_fit_answer_for_any_gaps() -> None:
         x = torch.tensor([0.8, 0.9, 1.5, 0.1, 0.6, 0.2])
         x[gaps] = NAN
         check_against(fit.sample((10_000,), x=x), linear_posterior(x), bias=0.3, ratio=0.25)
-    refined = fit.refine(GAPPY, num_simulations=500, progress=False)
-    check_against(refined.sample((10_000,)), linear_posterior(GAPPY), bias=0.25)
+    # One flow: of four seeds, means off by up to .37, sds .75 to 1.15 times the exact ones.
+    refined = fit.refine(GAPPY, num_simulations=1_500, progress=False)
+    check_against(refined.sample((10_000,)), linear_posterior(GAPPY), bias=0.4, ratio=0.3)
     fresh = replace(fit, problem=None)
     with pytest.raises(ValueError, match="`simulator` must say of gaps what the fit's own said"):
         fresh.check(100, simulator=linear, prior=NORMAL)
