@@ -349,8 +349,8 @@ def test_a_mistyped_command_ends_with_one_line_and_status_2(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("fitt", "No such command 'fitt'. Did you mean 'fit'?"),
-        ("fit --num-rounds 3", "No such option"),
+        ("fitt", r"No such command 'fitt'\. Did you mean 'fit'\?"),
+        ("fit --num-rounds 3", "No such option:? '?--num-rounds"),  # quoted by older typer
         ("fit --seed 1.5", "Invalid value for '--seed'"),
     ],
 )
@@ -362,7 +362,7 @@ def test_a_word_that_no_command_has_points_to_the_help(
         main()
     shown = capsys.readouterr().err
     assert ended.value.code == 2
-    assert said in shown
+    assert re.search(said, shown), shown
     assert "--help' for help" in shown
 
 

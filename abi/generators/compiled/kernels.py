@@ -22,10 +22,10 @@ _BOUND = np.float32(5.0)
 _SIDE = np.float32(10.0)
 _SLOPE = np.float32(-1.0 / math.log(1e-3))  # over 1, the size of the largest log slope
 _SHARE = np.float32(2.0) * _SLOPE
+_ZERO, _ONE, _TWO, _FOUR = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(4.0)
 # A division by 0 gives infinity: a check of each would keep loops from being done many at once.
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
-_ZERO, _ONE, _TWO, _FOUR = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(4.0)
 
 
 @_compiled

@@ -127,7 +127,7 @@ def test_regions_are_nested() -> None:
 
 def test_a_region_holds_some_of_the_pairs_that_its_flow_has_learned_from(flow: FlowModel) -> None:
     """A flow that is sure of a place where no theta was simulated is not believed."""
-    theta = 8 * torch.rand(60, 2, generator=torch_generator(1)) - 4
+    theta = BOX_DRAWS[:60]
     own = high_density_region(flow, BOX, (), seed=1)
     region = high_density_region(flow, BOX, (), seed=1, theta=theta)
     assert int(own.contains(theta).sum()) < 5
