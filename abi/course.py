@@ -23,7 +23,7 @@ from .rounds.plausibility import implausible, plausibility
 from .rounds.problem import Problem
 from .rounds.progress import FitProgress
 from .rounds.record import RoundState
-from .rounds.regions.finding import high_density_region, with_region
+from .rounds.regions.finding import narrowed
 from .rounds.steps import Round, Work
 from .training.torch_settings import usual_torch
 
@@ -124,10 +124,8 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
     counted = sum(part.simulator_calls + part.check_calls for part in state.records)
     record = replace(record, check_calls=record.check_calls + plan.calls_before - counted)
     seed = child_seed(plan.seed, 0, REGION)
-    found = high_density_region(model, problem.prior, state.regions, seed, theta=state.theta)
     calls = plan.calls(plan.rounds_before + 1)
-    own = child_seed(plan.seed, 0, REGION, 0)
-    regions = with_region(found, state.regions, problem.prior, state.theta, calls, own)
+    regions, _ = narrowed(model, problem, state.regions, state.theta, calls, seed)
     records = (*state.records[:-1], record)
     return replace(
         state,

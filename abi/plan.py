@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from simulators.arguments import count, number, settle
+from simulators.arguments import count, flag, number, settle
 from simulators.random import as_count
 
 from .config import WITHOUT_DENSITY, ABIConfig
@@ -29,7 +29,8 @@ class Plan:
     ``check_fraction`` of the calls are kept for pairs that judge the answer; no training sees
     them. ``stop_when`` an answer is good enough, the rounds end. Where a finished fit goes on,
     ``rounds_before`` and ``calls_before`` are what it has done, its checks included.
-    ``num_observations`` share the calls.
+    ``num_observations`` share the calls. Where it is ``adaptive``, rounds are added as long as they
+    narrow (:mod:`abi.rounds.schedule`).
     """
 
     num_simulations: int
@@ -41,6 +42,7 @@ class Plan:
     rounds_before: int = 0
     calls_before: int = 0
     num_observations: int = 1
+    adaptive: bool = False
 
     def __post_init__(self) -> None:
         settle(
@@ -53,6 +55,7 @@ class Plan:
             rounds_before=count(0),
             calls_before=count(0),
             num_observations=count(),
+            adaptive=flag,
         )
         least, retries = self._least, self._retries
         if self.num_simulations < least:
@@ -80,7 +83,7 @@ class Plan:
 
     @property
     def last_round(self) -> int:
-        """The number of the last round."""
+        """The number of the last round that is planned."""
         return self.rounds_before + self.num_rounds
 
     @property
@@ -123,6 +126,11 @@ def _stop_when(value: Any, name: str) -> StopWhen:
 def default_rounds(num_simulations: int) -> int:
     """Rounds of a fit that names none: each narrows the proposal, and needs pairs to do so."""
     return 2 + sum(as_count(num_simulations, "num_simulations", 1) >= n for n in _FOR_ANOTHER)
+
+
+def may_add_rounds(config: ABIConfig) -> bool:
+    """Whether rounds may be added to those of a fit that names no number: they must narrow."""
+    return config.proposal == "truncated" and config.tolerances is None
 
 
 def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:

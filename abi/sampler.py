@@ -24,6 +24,7 @@ from .plan import (
     check_amortised,
     check_generator,
     default_rounds,
+    may_add_rounds,
 )
 from .posterior import ABIPosterior
 from .quantiles.kernel import FixedKernel
@@ -77,7 +78,8 @@ def fit(
             plain function is called a few times more, three at most where it does not fail, to
             find out what it takes and returns.
         num_rounds: rounds that share these calls. When omitted: 4; 3 below 2,000 simulations; 2
-            below 750; 1 without an ``x_o``. Later rounds get more calls than earlier ones
+            below 750; 1 without an ``x_o``; and more where the posterior is found to be ever
+            narrower (:mod:`abi.rounds.schedule`). Later rounds get more calls than earlier ones
             (``config.growth``).
         seed: whole number of at least 0. The same arguments and seed give the same fit, with any
             number of workers. Run several fits in processes, not in threads: threads share the
@@ -123,15 +125,17 @@ def fit(
     Source: Lu & Wong (2025), Algorithm 2.
     """
     check_workers(workers, timeout)  # before anything is written
+    config = placed(ABIConfig() if config is None else config, device, x_o)
+    adaptive = num_rounds is None and x_o is not None and distance is None
     if num_rounds is None:
         num_rounds = 1 if x_o is None else default_rounds(num_simulations)
-    config = placed(ABIConfig() if config is None else config, device, x_o)
     if x_o is None:
         check_amortised(config, num_rounds)
         if distance is not None:
             raise ValueError("`distance` is to one x_o; got x_o=None. Leave one of them out.")
     kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
-    plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when)
+    adaptive = adaptive and may_add_rounds(config)
+    plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when, adaptive=adaptive)
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     fixed = None if distance is None else FixedKernel(distance)

@@ -25,6 +25,7 @@ SMALL = abi.ABIConfig(
     generator_training=QUICK,
     flow=FlowSettings(num_transforms=1, hidden=(32,)),
     num_flows=1,
+    likelihood=False,
     min_accepted=100,
     potnet=POTNetSettings(
         hidden=(32, 32), training=TrainingSettings(batch_size=256, max_epochs=100, num_steps=300)

@@ -100,7 +100,7 @@ class SeenItems(nn.Module):
     def __init__(self, x: Tensor, layout: Layout, name: str):
         super().__init__()
         self.layout, self.functions = layout, _FUNCTIONS[name]
-        self.scaling = InputScaling(self._features(x))
+        self.scaling = InputScaling(self._features(x), logs=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, features + 2 m)."""

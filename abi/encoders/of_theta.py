@@ -45,7 +45,7 @@ class Regression(nn.Module):
             standard = (z - z.mean(dim=0)) / z.std(dim=0).clamp_min(1e-30)
             slope = best_line(self.values(x).double(), standard.double()).slope.float()
         self.register_buffer("slope", slope)
-        self.scaling = InputScaling(self.values(some_rows(x)) @ slope)
+        self.scaling = InputScaling(self.values(some_rows(x)) @ slope, logs=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, d)."""

@@ -50,7 +50,7 @@ class PrincipalScores(nn.Module):
         direction, _ = self._polar(x)
         self.register_buffer("mean", direction.mean(dim=0))
         self.register_buffer("axes", principal_axes(direction - self.mean))
-        self.scaling = InputScaling(self._features(x))
+        self.scaling = InputScaling(self._features(x), logs=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, axes + 2 + channels x lags)."""

@@ -31,7 +31,7 @@ class Transitions(nn.Module):
         super().__init__()
         self.layout = layout
         self.register_buffer("unit", _units(layout.items(x)))
-        self.scaling = InputScaling(self._features(x))
+        self.scaling = InputScaling(self._features(x), logs=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) of m series to (n, 2 (2 m + m (2 m + 1)))."""

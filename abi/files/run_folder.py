@@ -147,6 +147,7 @@ class RunFolder:
             header.get("rounds_before", 0),  # new in version 9, as is the next
             header.get("calls_before", 0),
             header.get("num_observations", 1),
+            header.get("adaptive", False),  # new in version 11
         )
         return plan, tensors["x_o"], tuple(header["parameter_names"]), header["origin"]
 
@@ -227,7 +228,7 @@ class RunFolder:
             load_state(self._file(number), x_o, plan.config, fixed, own)
             for number in range(first, finished + 1)
         ]
-        final = states[-1].final or finished >= plan.last_round
+        final = states[-1].final or (finished >= plan.last_round and not plan.adaptive)
         if finished == plan.rounds_before:  # rounds are to follow, whether its file says so yet
             final = not states[-1].reopened
         proposing = states[:-1] if final else states  # files of before name one of the last, too

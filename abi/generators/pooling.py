@@ -36,7 +36,7 @@ Inside = Callable[[Tensor], Tensor]
 
 _FLOWS = 2  # of the likelihood: each is asked at four draws for every one that is kept
 _POWERS = (0.25, 0.5, 0.75, 1.0)
-_FEATURES_EACH = 2  # at most, for each parameter
+_FEATURES_EACH = 5  # at most, for each parameter
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region

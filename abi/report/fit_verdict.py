@@ -33,9 +33,9 @@ TONES: Mapping[str, Tone] = {
 def fit_verdict(fit: Fit) -> Verdict:
     """The verdict of the fit's own check, in a page's words."""
     record = fit.record
-    posterior, plan = record.posterior, record.plan
-    if not record.finished and plan is not None:
-        headline = f"Unfinished: {len(posterior.rounds)} of {plural(plan.last_round, 'round')}"
+    posterior = record.posterior
+    if not record.finished:
+        headline = f"Unfinished: {len(posterior.rounds)} of {plural(record.num_rounds, 'round')}"
         words = (
             "The run was interrupted. This page shows the proposal of its last finished round, "
             "which is not the answer."

@@ -47,8 +47,8 @@ def page_verdict(fits: Sequence[Fit], tests: Named) -> Verdict:
 
 def progress(fit: Fit) -> str:
     """Rounds done of those asked for."""
-    done, plan = len(fit.record.posterior.rounds), fit.record.plan
-    return f"{done} of {plural(done if plan is None else plan.last_round, 'round')}"
+    done = len(fit.record.posterior.rounds)
+    return f"{done} of {plural(fit.record.num_rounds, 'round')}"
 
 
 def _of_fits(fits: Sequence[Fit]) -> Verdict:

@@ -61,8 +61,17 @@ class FitRecord:
     @property
     def finished(self) -> bool:
         """Whether the rounds have ended."""
-        done = self.plan is None or len(self.posterior.rounds) >= self.plan.last_round
-        return done or self.final
+        if self.final or self.plan is None:
+            return True
+        return len(self.posterior.rounds) >= self.plan.last_round and not self.plan.adaptive
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds that are done, and those that are planned to follow: at least one of a run."""
+        done = len(self.posterior.rounds)
+        if self.plan is None:
+            return done
+        return max(self.plan.last_round, done + int(not self.finished))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,12 @@ class FitProgress:
         self._round = len(records) + 1
         self._calls = sum(record.simulator_calls for record in records)
 
+    def expect(self, num_rounds: int) -> None:
+        """So many rounds in all: a fit may add some, or find that fewer will do."""
+        self._num_rounds = num_rounds
+        if self._bar is not None:
+            self._bar.update(self._task, total=num_rounds)
+
     def phase(self, name: str) -> Callable[[float], None]:
         """A function that is told the share of this phase that is done.
 

@@ -52,6 +52,8 @@ class RoundRecord:
             version, and of every x.
         check_calls: simulator calls of the verdict on this round's answer, where rounds were added
             after it.
+        narrowed: share of the pairs that lie in the region which this round found; None where it
+            made none.
     """
 
     round: int
@@ -71,6 +73,7 @@ class RoundRecord:
     moved: Distance | None = None
     answer: Moments | None = None
     check_calls: int = 0
+    narrowed: float | None = None
 
     __repr__ = summary
 

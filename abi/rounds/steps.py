@@ -30,7 +30,7 @@ from .problem import Problem, check_shapes, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions.drawing import sample_inside
-from .regions.finding import region_of_answer, with_region
+from .regions.finding import narrowed
 from .regions.region import AnyRegion, inside_all
 from .rejection import (
     Sampled,
@@ -40,6 +40,7 @@ from .rejection import (
     check_kept,
     in_turn,
 )
+from .schedule import Done, Made, Next, next_round
 
 _LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows: two see tails that one misses
@@ -84,7 +85,7 @@ class Round:
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
         enough = is_enough(judged, self.plan.stop_when)
-        last = enough or number == self.plan.last_round or self._goes_no_narrower(before)
+        last = enough or self._next(before).rounds_left == 1
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
@@ -93,12 +94,12 @@ class Round:
         regions = before.regions if before else ()
         pairs = Pairs(theta, x, kept)
         accepted, model, generator_log = self._fit(kernel, pairs, regions, seed, last)
+        share = None
         if self._truncates and not last:
             self.shown.phase("finding the region")
-            found = region_of_answer(model, self.problem, regions, child_seed(seed, 4), theta)
-            calls = self._calls(number + 1, before)
-            prior, seed_of = self.problem.prior, child_seed(seed, 4, 0)
-            regions = with_region(found, regions, prior, theta, calls, seed_of)
+            calls = self._next(before, Made(sampled.num_calls)).calls
+            own = child_seed(seed, 4)
+            regions, share = narrowed(model, self.problem, regions, theta, calls, own)
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         record = RoundRecord(
             round=number,
@@ -117,6 +118,7 @@ class Round:
             before=judged,
             moved=self._moved(before, model, child_seed(seed, 7)),
             answer=None if self._asks_none else moments(model, child_seed(seed, 8)),
+            narrowed=share,
         )
         self.shown.finish(record)
         records = (*before.records, record) if before else (record,)
@@ -185,23 +187,18 @@ class Round:
         num_flows = min(config.num_flows, _REGION_FLOWS)
         return replace(config, num_flows=num_flows, generator_training=training)
 
-    def _calls(self, number: int, before: RoundState | None) -> int:
-        """Simulator calls of a round; simulations made before leave the budget to the others."""
-        until = self.plan.last_round if self._goes_no_narrower(before) else number
-        first = 1 if self.work.simulations is None else 2
-        return sum(self.plan.calls(k, first) for k in range(number, until + 1))
-
-    def _goes_no_narrower(self, before: RoundState | None) -> bool:
-        """Whether several posteriors fill the prior: the calls that are left make one round."""
-        several = self.problem.several is not None
-        return several and before is not None and len(before.regions) < len(before.records)
+    def _next(self, before: RoundState | None, *made: Made) -> Next:
+        """The round to come; simulations made before leave the budget to the others."""
+        done: tuple[Done, ...] = (*(before.records if before else ()), *made)
+        return next_round(self.plan, done, given=self.work.simulations is not None)
 
     def _sample(self, before: RoundState | None, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""
-        number = len(before.records) + 1 if before else 1
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations, seed)
-        num_calls = self._calls(number, before)
+        ahead = self._next(before)
+        num_calls = ahead.calls
+        self.shown.expect(len(before.records) + ahead.rounds_left if before else ahead.rounds_left)
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
             self.shown.phase("proposing")

@@ -18,10 +18,9 @@ those before it.
 Where few of the pairs lie inside, q is a guess, for next to no theta was simulated there. First
 answers to the queue, from 200 to 600 pairs, were so sure of themselves that regions with two pairs
 or none held 80% of the exact posterior, 31%, nothing; what they leave out is lost. c is therefore
-lowered until five pairs lie inside: at three queues of 1,000 to 5,000 calls C2ST fell from .83,
-.999 and .74 to .57, .68 and .54. More than five, which hold still more, come too slowly near a
-posterior that is narrow and well found: of predator-prey fits of 1,000 calls five cost .03 in the
-mean of seven, ten .10 in that of four.
+lowered until a twentieth of the pairs lie inside, five at least: a posterior that is a millionth of
+the prior takes five rounds (:mod:`abi.rounds.schedule` adds them). Fewer at once cost more: five
+pairs of 228 left a tenth of a predator-prey posterior inside, and C2ST fell from .87 to .62.
 
 A region has a price. At most x its edge cuts through the posterior, and a flow must learn the cut;
 and what q leaves out by mistake no later round brings back. A region is worth it where it holds a
@@ -68,7 +67,7 @@ _WORTH = 0.25  # of theta inside the regions before
 _FEW, _GAIN = 3, 2.0  # parameters, and times as many pairs
 _LEAST_HELD, _LITTLE, _SURE = 200, 0.05, 2.0  # theta held out; nats; standard errors
 _LEFT_OUT, _CAUTION = 0.005, 2.0  # share of held-out theta beyond the edge, and nats to spare
-_LEAST_PAIRS = 5  # inside
+_LEAST_PAIRS, _LEAST_SHARE = 5, 0.05  # inside
 _DRAWS = 20_000  # of q, that place its threshold and its box
 _FEW_DRAWS = 5_000  # where the edge is no far tail
 _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
@@ -89,21 +88,35 @@ class Asked(Protocol):
         ...
 
 
-def region_of_answer(
+def narrowed(
     model: GenerativeModel,
     asked: Asked,
     before: tuple[AnyRegion, ...],
-    seed: int,
     theta: Tensor,
-) -> AnyRegion:
-    """Where the next round draws: where the posterior is at x_o, or at any of several x.
+    num_calls: int,
+    seed: int,
+) -> tuple[tuple[AnyRegion, ...], float | None]:
+    """The regions that the next round draws from, and the share of theta in a new one, or None.
 
-    theta (n, d) are those of the pairs that the model has learned from.
+    There is a new one where it is worthwhile and can be filled.
+
+    Args:
+        model: the answer, which says where the posterior is at x_o, or at any of several x.
+        asked: what is asked.
+        before: the regions so far.
+        theta: of the pairs so far (n, d), which lie inside these.
+        num_calls: of the next round.
+        seed: of the draws that place the region, and try whether it can be filled.
     """
     q = ConditionalFlows.of(model)
     if asked.several is None or q is None:
-        return high_density_region(model, asked.prior, before, seed, theta=theta)
-    return shared_region(q, asked.several, asked.prior, before, seed, theta)
+        region: AnyRegion = high_density_region(model, asked.prior, before, seed, theta=theta)
+    else:
+        region = shared_region(q, asked.several, asked.prior, before, seed, theta)
+    more = (*before, region)
+    if worthwhile(region, theta, num_calls) and can_fill(asked.prior, more, child_seed(seed, 2)):
+        return more, float(region.contains(theta).float().mean())
+    return before, None
 
 
 def high_density_region(
@@ -180,7 +193,8 @@ def _region_of(
     draws = draws[log_density >= log_threshold]
     region = Region(model, log_threshold, draws.amin(dim=0), draws.amax(dim=0))
     if theta is not None:
-        region = _lowered(region, theta, _LEAST_PAIRS)
+        least = max(_LEAST_PAIRS, math.ceil(_LEAST_SHARE * len(theta)))
+        region = _lowered(region, theta, least)
     if not can_resample(model, prior):
         found, tried = draw_by_rejection(prior, before, _TRIED, child_seed(seed, 1))
         # The share of these that must stay inside is what may be filled.
@@ -200,28 +214,6 @@ def _lowered(region: Region, theta: Tensor, count: int) -> Region:
     held = theta[log_q >= lowest]
     lower, upper = region.lower.minimum(held.amin(dim=0)), region.upper.maximum(held.amax(dim=0))
     return Region(region.model, lowest, lower, upper)
-
-
-def with_region(
-    region: AnyRegion,
-    before: tuple[AnyRegion, ...],
-    prior: Prior,
-    theta: Tensor,
-    num_calls: int,
-    seed: int,
-) -> tuple[AnyRegion, ...]:
-    """The regions of the next round: one more, where it is worthwhile and can be filled.
-
-    Args:
-        region: the one that was found.
-        before: those so far.
-        prior: what they are filled from.
-        theta: of the pairs so far (n, d), which lie inside those before.
-        num_calls: of the next round.
-        seed: of the draws that try whether it can be filled.
-    """
-    more = (*before, region)
-    return more if worthwhile(region, theta, num_calls) and can_fill(prior, more, seed) else before
 
 
 def worthwhile(region: AnyRegion, theta: Tensor, num_calls: int) -> bool:

@@ -13,7 +13,7 @@ from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings, build_flow
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.support import Support
-from abi.generators.trend import Trend, fit_trend
+from abi.generators.trend import Trend, fit_trend, with_products
 from abi.training.loop import TrainingSettings
 from simulators import GaussianLinear, sample_joint
 from simulators.random import torch_generator
@@ -44,6 +44,31 @@ def test_what_is_left_is_white_and_the_trend_is_brought_back() -> None:
     torch.testing.assert_close(rest.T @ rest / 500, torch.eye(2), atol=0.03, rtol=0.0)
     torch.testing.assert_close(trend.from_rest(rest, s), z, atol=1e-4, rtol=0.0)
     torch.testing.assert_close(trend.at(s[0]).from_rest(rest, None)[0], z[0], atol=1e-4, rtol=0.0)
+
+
+def test_squares_and_products_of_features_are_found_where_they_tell() -> None:
+    n, s = 2_000, normal(2_000, 3)
+    z = torch.stack([s[:, 0] * s[:, 1] + s[:, 2], s[:, 0] ** 2], dim=1) + 0.1 * normal(n, 2, seed=1)
+    trend = fit_trend(z, s)
+    assert trend.slope is not None
+    assert trend.slope.shape == (9, 2)
+    error = 5.0 * 0.1 / math.sqrt(n)  # five standard errors
+    at = normal(50, 3, seed=2)
+    exact = torch.stack([at[:, 0] * at[:, 1] + at[:, 2], at[:, 0] ** 2], dim=1)
+    away = (trend.from_rest(torch.zeros(50, 2), at) - exact) / with_products(at).norm(
+        dim=1, keepdim=True
+    )
+    assert float(away.abs().max()) < error
+    torch.testing.assert_close(trend.root, 0.1 * torch.eye(2), atol=0.01, rtol=0.0)
+    torch.testing.assert_close(trend.from_rest(trend.to_rest(z, s), s), z, atol=1e-5, rtol=0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_straight_law_stays_straight(seed: int) -> None:
+    s = normal(300, 4, seed=seed)
+    trend = fit_trend(s[:, :2] + normal(300, 2, seed=seed + 10), s)
+    assert trend.slope is not None
+    assert len(trend.slope) == 4
 
 
 @pytest.mark.parametrize("num_features", [0, 40])
@@ -127,3 +152,26 @@ def test_values_of_x_are_scaled_in_a_straight_line_but_for_the_tails() -> None:
 def test_a_trend_without_slope_is_the_same_at_every_x() -> None:
     trend = Trend(torch.tensor([1.0]), torch.tensor([[2.0]]))
     assert torch.equal(trend.from_rest(torch.ones(3, 1), normal(3, 5)), torch.full((3, 1), 3.0))
+
+
+def test_positive_values_over_magnitudes_are_seen_as_logarithms() -> None:
+    """A millionth and a ten-millionth of the typical value must not look alike."""
+    x = torch.stack(
+        [
+            torch.exp(3.0 * normal(2_000)),
+            torch.exp(0.1 * normal(2_000, seed=1)),
+            normal(2_000, seed=2).abs() - 1e-3,
+            torch.rand(2_000, generator=torch_generator(3)),
+        ],
+        dim=1,
+    )
+    scaling = InputScaling(x)
+    assert scaling.logged.tolist() == [True, False, False, False]
+    seen = scaling(torch.tensor([[1e-6, 1.0, 0.0, 0.5], [1e-7, 1.0, 0.0, 0.5]]))
+    assert float(seen[0, 0] - seen[1, 0]) > 0.2
+    far = scaling(torch.tensor([[-1.0, 1.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.5]]))
+    assert far.isfinite().all()
+    torch.testing.assert_close(scaling(x)[:, 0], InputScaling(x.log())(x.log())[:, 0])
+    earlier = {name: value for name, value in scaling.state_dict().items() if name != "logged"}
+    scaling.load_state_dict(earlier)
+    assert not scaling.logged.any()

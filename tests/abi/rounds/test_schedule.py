@@ -1,0 +1,103 @@
+"""How the calls of a fit are shared: as planned, or in rounds that are added while they narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+import torch
+from torch.distributions import Independent, Uniform
+
+import abi
+from abi.config import ABIConfig
+from abi.plan import Plan, default_rounds
+from abi.rounds.schedule import Made, next_round
+
+CALLS = (300, 500, 1_000, 2_000, 10_000, 100_000)
+
+
+def plan_of(calls: int, **changes: object) -> Plan:
+    asked = {"check_fraction": 0.07, "adaptive": True} | changes
+    return Plan(calls, default_rounds(calls), 0, ABIConfig(), **asked)  # type: ignore[arg-type]
+
+
+def rounds(plan: Plan, narrowed: Iterable[float | None]) -> list[int]:
+    """The calls of all rounds, each of which leaves this share of its pairs in its region."""
+    done: list[Made] = []
+    for share in narrowed:
+        following = next_round(plan, done)
+        done.append(Made(following.calls, share))
+        if following.rounds_left == 1:
+            break
+    return [made.simulator_calls for made in done]
+
+
+@pytest.mark.parametrize("calls", CALLS)
+@pytest.mark.parametrize("share", [0.0, 0.09, 0.2, None])
+def test_all_calls_are_made_and_most_are_left_for_the_last_rounds(
+    calls: int, share: float | None
+) -> None:
+    plan = plan_of(calls)
+    made = rounds(plan, [share] * 50)
+    assert sum(made) == calls - plan.num_check
+    assert made[-1] >= 0.14 * sum(made)
+    assert min(made) >= 90
+    if share is None or share > 0.1:
+        assert len(made) == default_rounds(calls)
+    assert made[0] == plan.calls(1)
+
+
+def test_a_posterior_that_fills_its_regions_has_the_rounds_of_the_plan() -> None:
+    plan, adaptive = plan_of(10_000, adaptive=False), plan_of(10_000)
+    planned = [plan.calls(number) for number in range(1, 5)]
+    assert rounds(plan, [0.01] * 9) == planned  # whatever the regions
+    assert rounds(adaptive, [0.3] * 9) == pytest.approx(planned, abs=3)
+
+
+def test_rounds_are_added_while_the_regions_narrow() -> None:
+    made = rounds(plan_of(10_000), [0.05, 0.05, 0.05, 0.3, 0.3, 0.3, 0.3])
+    assert made[:4] == [made[0]] * 4
+    assert len(made) == 4 + 2
+    ended = rounds(plan_of(10_000), [0.05, 0.05, None, None])
+    assert len(ended) == 4  # the posterior fills its region: the rest of the calls are one round
+    first_wide = rounds(plan_of(10_000), [None, 0.05, 0.3, 0.3, 0.3, 0.3])
+    assert len(first_wide) == 5
+
+
+def test_simulations_made_before_are_no_calls_of_the_plan() -> None:
+    plan = plan_of(1_000)
+    given = (Made(50_000, 0.5),)
+    following = next_round(plan, given, given=True)
+    assert following.rounds_left == plan.num_rounds - 1
+    rest = next_round(plan, (*given, Made(following.calls, 0.5)), given=True)
+    assert rest.rounds_left == 1
+    assert following.calls + rest.calls == 1_000 - plan.num_check
+
+
+def test_several_posteriors_that_fill_the_prior_share_one_more_round() -> None:
+    plan = plan_of(10_000, adaptive=False, num_observations=3)
+    following = next_round(plan, (Made(plan.calls(1), None),))
+    assert following.rounds_left == 1
+    assert following.calls == 10_000 - plan.num_check - plan.calls(1)
+
+
+def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior() -> None:
+    """Twelve orders of magnitude below it; where it is not, the same fit has the planned three."""
+    prior = Independent(Uniform(-torch.ones(3), torch.ones(3)), 1)
+
+    def simulator(theta: torch.Tensor, width: float) -> torch.Tensor:
+        return theta + width * torch.randn_like(theta)
+
+    for width, least, most in ((1e-4, 4, 9), (0.3, 3, 3)):
+        posterior = abi.fit(
+            prior,
+            lambda theta, width=width: simulator(theta, width),
+            torch.zeros(3),
+            num_simulations=1_000,
+            progress=False,
+        )
+        assert least <= len(posterior.rounds) <= most
+        assert sum(r.simulator_calls for r in posterior.rounds) == 930
+        draws = posterior.sample((2_000,))
+        assert (draws.mean(dim=0).abs() < 0.5 * width).all()
+        assert (draws.std(dim=0) / width - 1.0).abs().max() < 0.25
