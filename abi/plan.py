@@ -128,9 +128,41 @@ def default_rounds(num_simulations: int) -> int:
     return 2 + sum(as_count(num_simulations, "num_simulations", 1) >= n for n in _FOR_ANOTHER)
 
 
-def may_add_rounds(config: ABIConfig) -> bool:
-    """Whether rounds may be added to those of a fit that names no number: they must narrow."""
-    return config.proposal == "truncated" and config.tolerances is None
+def plan_of_fit(
+    num_simulations: int,
+    num_rounds: int | None,
+    seed: int,
+    check_fraction: float,
+    stop_when: StopWhen,
+    config: ABIConfig,
+    *,
+    amortised: bool = False,
+    known_distance: bool = False,
+) -> Plan:
+    """The plan of a new fit: rounds where it names none, and pairs where its answer can be checked.
+
+    Args:
+        num_simulations: simulator calls.
+        num_rounds: rounds; the fit chooses when None.
+        seed: of the fit.
+        check_fraction: share of the calls for a check.
+        stop_when: when it may end early.
+        config: constants.
+        amortised: whether it asks about every x.
+        known_distance: whether it keeps pairs by a distance of the user's.
+
+    Raises:
+        TypeError, ValueError: if they do not go together.
+    """
+    alike = config.proposal == "truncated" and config.tolerances is None and not known_distance
+    adaptive = num_rounds is None and alike and not amortised
+    if num_rounds is None:
+        num_rounds = 1 if amortised else default_rounds(num_simulations)
+    if amortised:
+        check_amortised(config, num_rounds)
+    checked = answers_elsewhere(config, num_rounds) and not known_distance
+    kept = check_fraction if checked else 0.0
+    return Plan(num_simulations, num_rounds, seed, config, kept, stop_when, adaptive=adaptive)
 
 
 def answers_elsewhere(config: ABIConfig, num_rounds: int) -> bool:

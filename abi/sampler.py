@@ -16,16 +16,7 @@ from .config import ABIConfig
 from .course import Pace, run
 from .files.origin import from_origin, origin_of
 from .files.run_folder import POSTERIOR, Given, RunFolder
-from .plan import (
-    CHECK_FRACTION,
-    Plan,
-    StopWhen,
-    answers_elsewhere,
-    check_amortised,
-    check_generator,
-    default_rounds,
-    may_add_rounds,
-)
+from .plan import CHECK_FRACTION, StopWhen, check_generator, plan_of_fit
 from .posterior import ABIPosterior
 from .quantiles.kernel import FixedKernel
 from .refining import check_can_go_on, further_plan
@@ -126,16 +117,12 @@ def fit(
     """
     check_workers(workers, timeout)  # before anything is written
     config = placed(ABIConfig() if config is None else config, device, x_o)
-    adaptive = num_rounds is None and x_o is not None and distance is None
-    if num_rounds is None:
-        num_rounds = 1 if x_o is None else default_rounds(num_simulations)
-    if x_o is None:
-        check_amortised(config, num_rounds)
-        if distance is not None:
-            raise ValueError("`distance` is to one x_o; got x_o=None. Leave one of them out.")
-    kept = check_fraction if distance is None and answers_elsewhere(config, num_rounds) else 0.0
-    adaptive = adaptive and may_add_rounds(config)
-    plan = Plan(num_simulations, num_rounds, seed, config, kept, stop_when, adaptive=adaptive)
+    if x_o is None and distance is not None:
+        raise ValueError("`distance` is to one x_o; got x_o=None. Leave one of them out.")
+    plan = plan_of_fit(
+        num_simulations, num_rounds, seed, check_fraction, stop_when, config,
+        amortised=x_o is None, known_distance=distance is not None,
+    )  # fmt: skip
     if distance is None:  # a known distance proposes by the generator
         check_generator(plan)
     fixed = None if distance is None else FixedKernel(distance)

@@ -39,7 +39,8 @@ def fit_command(
         int | None, typer.Option(min=1, help="Most simulator calls to make. [20000]")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Rounds that share the calls. [4; 3 below 2000, 2 below 750]")
+        int | None,
+        typer.Option(help="Rounds that share the calls. [4; 3 below 2000, 2 below 750; or more]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random. [0]")] = None,
     check_fraction: Annotated[
@@ -105,7 +106,6 @@ def fit_command(
         )
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)
-    done = named | {"rounds": plan.num_rounds, "num_simulations": plan.num_simulations}
     with resumable("" if further else "--resume"):
         posterior = checked_further(folder.path, state, plan)
         if posterior is None:
@@ -114,7 +114,8 @@ def fit_command(
         samples = posterior.sample((num_samples,), seed=posterior.seed)
         write_answer(posterior, samples, folder.path)  # before anything else may fail
         exact = try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
-        summary = summarise(posterior, samples, exact, done)
+        done = {"rounds": len(posterior.rounds), "num_simulations": plan.num_simulations}
+        summary = summarise(posterior, samples, exact, named | done)
         folder.write_json("summary.json", summary)
         picture = draw(folder.path, posterior, problem, samples, exact) if can_draw() else None
     if as_json:

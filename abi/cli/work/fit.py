@@ -18,7 +18,7 @@ from ...config import ABIConfig
 from ...files.origin import load_object, origin_of
 from ...files.run_folder import Given, RunFolder
 from ...pictures.fit import NUM_PRIOR
-from ...plan import CHECK_FRACTION, Plan, answers_elsewhere, default_rounds
+from ...plan import CHECK_FRACTION, Plan, plan_of_fit
 from ...posterior import ABIPosterior
 from ...report.plotting import plot_marginals
 from ...report.summary import described, mean_and_sd
@@ -76,12 +76,10 @@ def opened(
 
 
 def _plan(asked: Mapping[str, Any], config: ABIConfig) -> Plan:
-    """What a new run is asked for; nothing is kept for a check that the answer cannot have."""
-    budget = asked["--num-simulations"] or NUM_SIMULATIONS
-    rounds = default_rounds(budget) if asked["--rounds"] is None else asked["--rounds"]
+    """What a new run is asked for."""
     share = CHECK_FRACTION if asked["--check-fraction"] is None else asked["--check-fraction"]
-    kept = share if answers_elsewhere(config, rounds) else 0.0
-    return Plan(budget, rounds, asked["--seed"] or 0, config, kept, asked["--stop-when"])
+    budget, seed = asked["--num-simulations"] or NUM_SIMULATIONS, asked["--seed"] or 0
+    return plan_of_fit(budget, asked["--rounds"], seed, share, asked["--stop-when"], config)
 
 
 def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:

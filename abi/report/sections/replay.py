@@ -77,7 +77,8 @@ def fit_code(record: FitRecord) -> str:
     calls += 0 if plan is None else plan.num_check
     imports, setup = _problem(record)
     more, x_o = _observation(record)
-    words = ["prior, simulator, x_o", f"num_simulations={calls}", f"num_rounds={rounds}"]
+    words = ["prior, simulator, x_o", f"num_simulations={calls}"]
+    words += [] if plan is not None and plan.adaptive else [f"num_rounds={rounds}"]
     words += [f"seed={posterior.seed}", *_checking(plan)]
     encoder = posterior.rounds[0].encoder
     if encoder is None:
@@ -128,7 +129,8 @@ def validation_code(record: FitRecord) -> str:
         task = "task"
         setup = "task = simulators.from_function(simulator, prior)\n"
     words = f"num_simulations={calls}, check_fraction=0.0"
-    words += "" if rounds == default_rounds(calls) else f", num_rounds={rounds}"
+    chosen = record.plan is not None and record.plan.adaptive
+    words += "" if chosen or rounds == default_rounds(calls) else f", num_rounds={rounds}"
     own = _config(posterior.config)
     words += ", config=config" if own else ""
     constants = "config" if own else "abi.ABIConfig()"
