@@ -71,8 +71,6 @@ class InputScaling(nn.Module):
         return z.clamp(-self.straight, self.straight) + torch.sign(z) * far
 
     def _logs(self, x: Tensor) -> Tensor:
-        if not self.logged.any():
-            return x
         return torch.where(self.logged, x.clamp_min(_LEAST_LOGGED).log(), x)
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:

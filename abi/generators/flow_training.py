@@ -37,7 +37,8 @@ class Conditioning:
     """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read.
 
     ``name`` and ``layout`` say how the encoder is built, for files. An encoder that is not
-    ``taught`` stays as it is, and its features are worked out once.
+    ``taught`` stays as it is, and its features are worked out once. The trend may be ``curved``
+    where one x is asked about; where all are, what bends it in the middle misleads at the edges.
     """
 
     encoder: nn.Module
@@ -46,6 +47,7 @@ class Conditioning:
     name: str = OWN_ENCODER
     layout: Layout = PLAIN
     taught: bool = True
+    curved: bool = True
 
     @property
     def learns(self) -> bool:
@@ -82,7 +84,7 @@ def fit_flow(
     """
     z = support.to_real(theta)
     seen = None if given is None or given.learns else features_of(given.encoder.eval(), given.x)
-    trend = fit_trend(z, seen)
+    trend = fit_trend(z, seen, curved=given is None or given.curved)
     rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
     def fit_part(

@@ -76,9 +76,10 @@ class Trend:
         return self.center + (seen if straight else with_products(seen)) @ self.slope
 
 
-def fit_trend(z: Tensor, seen: Tensor | None) -> Trend:
+def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
     """The trend of z (n, d) in features (n, k); without them, centre and covariance of z.
 
+    It is a straight line unless it may be ``curved`` and theta left out gain by that.
     A parameter that does not vary keeps next to no width.
     """
     center, scale, fixed = units(z)
@@ -88,7 +89,7 @@ def fit_trend(z: Tensor, seen: Tensor | None) -> Trend:
     if seen is None or seen.shape[1] > min(_MOST_FEATURES, len(z) // 2):
         seen = torch.empty(len(z), 0)
     line = best_line(seen.double(), standard)
-    if 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2):
+    if curved and 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2):
         curve = best_line(with_products(seen.double()), standard)
         line = curve if curve.surely_better(line) else line
     # As they are read from a file: the rounding of products hangs on the order in memory.

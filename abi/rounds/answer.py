@@ -69,7 +69,13 @@ def fit_answer(
         seed=seed,
         num_flows=config.num_flows,
         given=Conditioning(
-            kernel.network.encoder, x, problem.x_o, kernel.encoder, kernel.layout, taught
+            kernel.network.encoder,
+            x,
+            problem.x_o,
+            kernel.encoder,
+            kernel.layout,
+            taught,
+            curved=problem.asked is not None,
         ),
         on_epoch=on_epoch,
     )

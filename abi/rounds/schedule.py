@@ -86,7 +86,8 @@ def _planned(plan: Plan, done: Sequence[Done], first: int) -> Next:
     numbers = range(len(done) + 1, plan.last_round + 1)
     if plan.num_observations > 1 and any(before.narrowed is None for before in done):
         return Next(sum(plan.calls(number, first) for number in numbers), 1)
-    return Next(plan.calls(numbers[0], first), len(numbers))
+    now = plan.calls(numbers[0], first) if numbers[0] >= first else 0
+    return Next(now, len(numbers))
 
 
 def _added(before: Done, left: int, budget: int) -> int:
