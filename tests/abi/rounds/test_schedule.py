@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 import torch
@@ -81,23 +83,57 @@ def test_several_posteriors_that_fill_the_prior_share_one_more_round() -> None:
     assert following.calls == 10_000 - plan.num_check - plan.calls(1)
 
 
-def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior() -> None:
-    """Twelve orders of magnitude below it; where it is not, the same fit has the planned three."""
-    prior = Independent(Uniform(-torch.ones(3), torch.ones(3)), 1)
+PRIOR = Independent(Uniform(-torch.ones(3), torch.ones(3)), 1)
 
-    def simulator(theta: torch.Tensor, width: float) -> torch.Tensor:
-        return theta + width * torch.randn_like(theta)
 
-    for width, least, most in ((1e-4, 4, 9), (0.3, 3, 3)):
-        posterior = abi.fit(
-            prior,
-            lambda theta, width=width: simulator(theta, width),
-            torch.zeros(3),
-            num_simulations=1_000,
-            progress=False,
-        )
-        assert least <= len(posterior.rounds) <= most
+def simulate(theta: torch.Tensor, width: float = 1e-4) -> torch.Tensor:
+    return theta + width * torch.randn_like(theta)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[abi.ABIPosterior, Path]:
+    """A fit whose posterior is 1e-12 of the prior, and its folder."""
+    folder = tmp_path_factory.mktemp("narrow") / "run"
+    told = {"num_simulations": 1_000, "progress": False, "run_dir": folder}
+    return abi.fit(PRIOR, simulate, torch.zeros(3), **told), folder  # type: ignore[arg-type]
+
+
+def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior(
+    run: tuple[abi.ABIPosterior, Path],
+) -> None:
+    """Where it is not, the same fit has the planned three."""
+    wide = abi.fit(
+        PRIOR,
+        lambda theta: simulate(theta, 0.3),
+        torch.zeros(3),
+        num_simulations=1_000,
+        progress=False,
+    )
+    assert len(wide.rounds) == 3 < len(run[0].rounds)
+    for posterior, width in ((run[0], 1e-4), (wide, 0.3)):
         assert sum(r.simulator_calls for r in posterior.rounds) == 930
         draws = posterior.sample((2_000,))
         assert (draws.mean(dim=0).abs() < 0.5 * width).all()
         assert (draws.std(dim=0) / width - 1.0).abs().max() < 0.25
+    narrowed = [r.narrowed for r in run[0].rounds]
+    assert narrowed[-1] is None
+    assert narrowed[0] is not None
+    assert narrowed[0] < 0.1
+
+
+def test_added_rounds_are_gone_through_again_after_an_interruption(
+    run: tuple[abi.ABIPosterior, Path], tmp_path: Path
+) -> None:
+    posterior, folder = run
+    begun = tmp_path / "begun"
+    shutil.copytree(folder, begun)
+    (begun / "posterior.safetensors").unlink()
+    rounds = sorted(begun.glob("round_*.safetensors"))
+    assert len(rounds) == len(posterior.rounds) > 3
+    for path in rounds[3:]:  # as many as were planned are done, and it is not at its end
+        path.unlink()
+    again = abi.resume(begun, PRIOR, simulate, progress=False)
+    assert [r.simulator_calls for r in again.rounds] == [
+        r.simulator_calls for r in posterior.rounds
+    ]
+    assert torch.equal(again.sample((20,)), posterior.sample((20,)))
