@@ -7,8 +7,8 @@ calls as the one before, and leaves a quarter of all for two more. Once no regio
 after that, the calls that are left make one round.
 
 Of predator-prey fits at 1,000 calls, whose posterior is a millionth of the prior, six observations
-fell from a mean C2ST of .78 to .63, and at 10,000 calls three from .66 to .54. Posteriors that
-fill more than a tenth of each region have the rounds of the plan.
+fell from a mean C2ST of .77 to .63, and one of near extinction, 10,000 calls, from .87 to .54.
+Posteriors that fill more than a tenth of each region have the rounds of the plan.
 """
 
 from __future__ import annotations
