@@ -42,8 +42,8 @@ class InputScaling(nn.Module):
     linear in x stays so (:mod:`abi.generators.trend`). Of values that are all positive and lie
     far more evenly on a logarithmic scale the logarithm is taken first, for what is small beside
     the median may tell most: of prey near extinction, 1e-5 from 1e-4 (the predator-prey ODE, 10,000
-    calls, an x_o of that kind: C2ST fell from above .75 to .58). The map is invertible: posteriors given
-    x and given its image are the same.
+    calls, an x_o of that kind: C2ST fell from above .75 to .58). The map is invertible: posteriors
+    given x and given its image are the same.
 
     Args:
         x: what sets the scales, (n, p).
