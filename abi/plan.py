@@ -86,6 +86,10 @@ class Plan:
         """The number of the last round that is planned."""
         return self.rounds_before + self.num_rounds
 
+    def ends_with(self, number: int) -> bool:
+        """Whether the round of this number is the last for certain: none can be added."""
+        return not self.adaptive and number >= self.last_round
+
     @property
     def num_check(self) -> int:
         """Simulator calls kept for the check of the answer.

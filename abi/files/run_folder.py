@@ -228,7 +228,7 @@ class RunFolder:
             load_state(self._file(number), x_o, plan.config, fixed, own)
             for number in range(first, finished + 1)
         ]
-        final = states[-1].final or (finished >= plan.last_round and not plan.adaptive)
+        final = states[-1].final or plan.ends_with(finished)
         if finished == plan.rounds_before:  # rounds are to follow, whether its file says so yet
             final = not states[-1].reopened
         proposing = states[:-1] if final else states  # files of before name one of the last, too

@@ -63,7 +63,7 @@ class FitRecord:
         """Whether the rounds have ended."""
         if self.final or self.plan is None:
             return True
-        return len(self.posterior.rounds) >= self.plan.last_round and not self.plan.adaptive
+        return self.plan.ends_with(len(self.posterior.rounds))
 
     @property
     def num_rounds(self) -> int:

@@ -81,11 +81,13 @@ class Round:
         started = time.perf_counter()
         number = 1 if before is None else len(before.records) + 1
         seed = child_seed(self.plan.seed, number)
-        sampled = self._sample(before, seed)
+        ahead = self._next(before)
+        self.shown.expect(number - 1 + ahead.rounds_left)
+        sampled = self._sample(before, ahead.calls, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
         enough = is_enough(judged, self.plan.stop_when)
-        last = enough or self._next(before).rounds_left == 1
+        last = enough or ahead.rounds_left == 1
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
@@ -192,13 +194,10 @@ class Round:
         done: tuple[Done, ...] = (*(before.records if before else ()), *made)
         return next_round(self.plan, done, given=self.work.simulations is not None)
 
-    def _sample(self, before: RoundState | None, seed: int) -> Sampled:
+    def _sample(self, before: RoundState | None, num_calls: int, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""
         if before is None and self.work.simulations is not None:
             return self._given(self.work.simulations, seed)
-        ahead = self._next(before)
-        num_calls = ahead.calls
-        self.shown.expect(len(before.records) + ahead.rounds_left if before else ahead.rounds_left)
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
             self.shown.phase("proposing")
