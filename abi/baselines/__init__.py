@@ -15,11 +15,13 @@ of methods, not of preparation. They share these arguments:
 """
 
 from .approximate.methods import abc_ss, rejection_abc, smc_abc, wabc
-from .neural.methods import snle, snpe, wgan_gp
+from .neural.methods import fmpe, npse, snle, snpe, wgan_gp
 from .result import BaselinePosterior
 
 METHODS = {
     "snpe": snpe,
+    "fmpe": fmpe,
+    "npse": npse,
     "snle": snle,
     "smc_abc": smc_abc,
     "wabc": wabc,
@@ -33,6 +35,8 @@ __all__ = [
     "METHODS",
     "BaselinePosterior",
     "abc_ss",
+    "fmpe",
+    "npse",
     "rejection_abc",
     "smc_abc",
     "snle",

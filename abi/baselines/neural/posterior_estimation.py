@@ -1,7 +1,7 @@
-"""SNPE through sbi: a spline flow q(theta | x), in one round or two.
+"""SNPE through sbi: a spline flow q(theta | x), or an ensemble of them, in one round or several.
 
-One round is amortised and needs no prior density. The second round simulates where the first
-posterior has its mass: *truncated* draws theta from the prior restricted to the region of highest
+One round is amortised and needs no prior density. Each later round simulates where the posterior
+so far has its mass: *truncated* draws theta from the prior restricted to the region of highest
 density that holds all but 1e-4 of q(theta | x_o), where maximum likelihood needs no correction;
 *atomic* draws from q(theta | x_o) and corrects the loss by contrasting atoms (APT).
 
@@ -36,6 +36,7 @@ class PosteriorTrainer:
         inputs: Inputs,
         embedding: nn.Module,
         proposal: str,
+        num_networks: int,
         limits: dict[str, int],
     ):
         from sbi.inference import NPE_C
@@ -48,12 +49,11 @@ class PosteriorTrainer:
         # A module is given x as it is, as in a fit of ABI.
         scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"
         build = posterior_nn("nsf", embedding_net=embedding, z_score_x=scaled)
-        self.trainer = NPE_C(
-            prior=self.prior,
-            density_estimator=build,
-            **quiet(NPE_C),
-        )
-        self.estimator: Any = None
+        self.trainers = [
+            NPE_C(prior=self.prior, density_estimator=build, **quiet(NPE_C))
+            for _ in range(num_networks)
+        ]
+        self.estimators: list[Any] = []
         self.latest: Any = None
         self.records: list[dict[str, float]] = []
 
@@ -61,15 +61,17 @@ class PosteriorTrainer:
         """Train on one more round's pairs."""
         z = self.problem.support.to_real(theta)
         atomic = self.proposal == "atomic"
-        self.trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
-        self.estimator = self.trainer.train(force_first_round_loss=not atomic, **self.limits)
-        self.records.append(training_record(self.trainer, len(z)))
+        self.estimators = []
+        for trainer in self.trainers:
+            trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
+            self.estimators.append(trainer.train(force_first_round_loss=not atomic, **self.limits))
+        self.records.append(training_record(self.trainers[0], len(z)))
 
     def propose(self, num_samples: int) -> Tensor:
         """Draw z (n, d) for the next round."""
         from sbi.utils import RestrictedPrior, get_density_thresholder
 
-        posterior = self.trainer.build_posterior(self.estimator, prior=self.prior)
+        posterior = self._posterior()
         self.latest = posterior.set_default_x(self.inputs(self.problem.x_o[None]))
         if self.proposal == "atomic":
             # sbi knows no edges on the real line; a prior may have some inside its box.
@@ -98,11 +100,22 @@ class PosteriorTrainer:
         condition = self.inputs(x_o[None])
 
         def propose(count: int) -> Tensor:
-            z: Tensor = self.estimator.sample(torch.Size([count]), condition=condition)[:, 0]
-            return z.detach()
+            share = torch.Size([-(-count // len(self.estimators))])
+            z = [each.sample(share, condition=condition)[:, 0] for each in self.estimators]
+            return torch.stack(z, dim=1).flatten(0, 1)[:count].detach()
 
         with guest(seed):
             return draw_inside(self.problem, propose, num_samples, "snpe")
+
+    def _posterior(self) -> Any:
+        """The posterior of sbi: of the one network, or of all in equal parts."""
+        from sbi.inference import EnsemblePosterior
+
+        each = [
+            trainer.build_posterior(estimator, prior=self.prior)
+            for trainer, estimator in zip(self.trainers, self.estimators, strict=True)
+        ]
+        return each[0] if len(each) == 1 else EnsemblePosterior(each)
 
 
 class _Quiet:

@@ -34,6 +34,13 @@ FITS: dict[str, Any] = {
     "snpe, 1 round": (baselines.snpe, {"num_rounds": 1}, 500),
     "snpe, 2 rounds": (baselines.snpe, {"num_rounds": 2}, 500),
     "snpe, 2 rounds, atomic": (baselines.snpe, {"num_rounds": 2, "proposal": "atomic"}, 200),
+    "snpe, 2 networks": (
+        baselines.snpe,
+        {"num_rounds": 2, "num_networks": 2, "proposal": "truncated"},
+        400,
+    ),
+    "fmpe": (baselines.fmpe, {}, 1_000),
+    "npse": (baselines.npse, {}, 1_000),
     "snle, 1 round": (baselines.snle, {"num_rounds": 1}, 200),
     "snle, 2 rounds": (baselines.snle, {"num_rounds": 2}, 200),
     "smc_abc": (baselines.smc_abc, {"num_particles": 300}, 6_000),
@@ -132,7 +139,7 @@ def sampler(num_samples: int) -> Tensor:
 
 
 def test_what_only_samples_the_prior_needs_no_density() -> None:
-    for name in ("snpe, 1 round", "rejection_abc", "abc_ss", "wgan_gp"):
+    for name in ("snpe, 1 round", "fmpe", "npse", "rejection_abc", "abc_ss", "wgan_gp"):
         posterior = fit(name, 150, prior=sampler, max_epochs=3)
         assert posterior.sample((20,)).shape == (20, 2)
 
@@ -149,7 +156,7 @@ def test_what_needs_a_density_says_so_before_it_simulates(name: str) -> None:
     assert simulator.rows == 0
 
 
-@pytest.mark.parametrize("name", ["snpe, 1 round", "abc_ss", "wgan_gp"])
+@pytest.mark.parametrize("name", ["snpe, 1 round", "fmpe", "abc_ss", "wgan_gp"])
 def test_an_amortised_fit_answers_at_another_observation(name: str) -> None:
     amortised = fit(name, 300)
     other = torch.tensor([-2.0, 2.0])
@@ -170,7 +177,11 @@ def test_a_fit_for_one_observation_refuses_others() -> None:
 @pytest.mark.parametrize("kind", ["width", "truncated"])
 @pytest.mark.parametrize(
     ("method", "keywords"),
-    [(baselines.snpe, {"max_epochs": 3}), (baselines.wgan_gp, {"settings": BRIEF})],
+    [
+        (baselines.snpe, {"max_epochs": 3, "num_networks": 2}),
+        (baselines.fmpe, {"max_epochs": 3}),
+        (baselines.wgan_gp, {"settings": BRIEF}),
+    ],
 )
 def test_draws_stay_within_the_prior(method: Any, keywords: Any, kind: Any) -> None:
     """Of the truncated prior, theta_2 > theta_1 within the box, only the density tells."""
@@ -289,6 +300,9 @@ def test_failed_simulations_are_paid_for_and_left_out() -> None:
         (baselines.snpe, {"num_rounds": 0}, "`num_rounds` .* got 0"),
         (baselines.snpe, {"num_simulations": 1e3}, "`num_simulations` .* got 1000.0, a float"),
         (baselines.snpe, {"max_epochs": 0}, "`max_epochs` .* got 0"),
+        (baselines.snpe, {"num_networks": 0}, "`num_networks` .* got 0"),
+        (baselines.snpe, {"num_networks": 2, "num_rounds": 2}, "must be 1 for atomic proposals"),
+        (baselines.fmpe, {"num_simulations": 49}, "at least 50.*got 49"),
         (baselines.snle, {"flow": "realnvp"}, "`flow` must be one of maf, nsf; got 'realnvp'"),
         (baselines.snle, {"thin": 0}, "`thin` .* got 0"),
         (baselines.smc_abc, {"num_simulations": 1e3}, "`num_simulations` .* got 1000.0, a float"),

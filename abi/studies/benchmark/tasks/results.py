@@ -12,7 +12,8 @@ from ....files.versions import versions
 from ...engine.cells import Cell
 from ...engine.study import FLOOR
 from ...engine.tables import Floors, average, mean, table, used
-from .study import NUM_OBSERVATIONS, OBSERVATIONS_SEED, WHAT
+from .methods import OURS, WHAT
+from .study import NUM_OBSERVATIONS, OBSERVATIONS_SEED
 
 
 class Known(NamedTuple):
@@ -116,11 +117,11 @@ def _beside(cells: Sequence[Cell]) -> list[str]:
 def _paired(cells: Sequence[Cell]) -> list[str]:
     """C2ST of ABI less that of each other method at the same tasks and observations."""
     lines = []
-    ours = {(c.model, c.observation): c.scores["c2st"] for c in cells if c.method == "abi"}
+    ours = {(c.model, c.observation): c.scores["c2st"] for c in cells if c.method == OURS}
     for method in methods_of(cells):
         mine = {(c.model, c.observation): c.scores["c2st"] for c in cells if c.method == method}
         both = sorted(ours.keys() & mine.keys())
-        if method != "abi" and both:
+        if method != OURS and both:
             less = [
                 Cell("", k, 0, method, 0, {"c2st": ours[at] - mine[at]})
                 for k, at in enumerate(both)

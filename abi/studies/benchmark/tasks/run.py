@@ -9,8 +9,9 @@ from simulators import TASKS
 
 from ..choice import named
 from ..experiment import Place
+from .methods import WHAT
 from .results import markdown, summary
-from .study import NUM_DRAWS, NUM_OBSERVATIONS, WHAT, TaskStudy, plan
+from .study import NUM_DRAWS, NUM_OBSERVATIONS, TaskStudy, plan
 
 BUDGETS = (1_000, 10_000)
 _QUICK = 1_000  # calls, and draws a side

@@ -8,7 +8,7 @@ independent exact samples. The C2ST of those is 0.5 but for chance, and is not m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,36 +19,16 @@ from simulators import TASKS
 from simulators.files.disk import whole_file
 
 from .... import metrics
-from ....baselines import snpe
 from ....files.versions import versions
-from ....sampler import fit
 from ...engine.cells import Cell, CellFolder
 from ...engine.study import FLOOR, ExactPosterior, Study, Worked, drawn_observations, planned
+from .methods import FOR_ONE_X_O, METHODS, OURS
 
 OBSERVATIONS_SEED = 2031
 NUM_OBSERVATIONS = 10
 NUM_DRAWS = 10_000
 _NUM_W1 = 2_000  # W1 by an exact assignment, which grows with the cube
 _SEED = 2025  # of the classifier's folds and weights
-
-Fit = Callable[[Any, Tensor, int, int], Any]
-"""(task, x_o, calls, seed) -> a posterior."""
-
-
-def _abi(task: Any, x_o: Tensor, calls: int, seed: int) -> Any:
-    return fit(task.prior, task, x_o, num_simulations=calls, seed=seed, progress=False)
-
-
-def _npe(task: Any, x_o: Tensor, calls: int, seed: int) -> Any:
-    return snpe(task.prior, task, x_o, num_simulations=calls, num_rounds=1, seed=seed)
-
-
-METHODS: Mapping[str, Fit] = {"abi": _abi, "npe": _npe}
-WHAT: Mapping[str, str] = {
-    "abi": "the defaults of `abi.fit`, calls for the verdict included",
-    "npe": "sbi's NPE with its neural spline flow and x as it is, trained once a task and budget",
-    FLOOR: "two independent samples of the exact posterior",
-}
 
 
 @dataclass(frozen=True)
@@ -60,9 +40,11 @@ class TaskStudy:
 
     def run(self, cells: Sequence[Cell], minutes: float, say: Callable[[str], None]) -> list[Cell]:
         """The cells that are finished, worked as far as the time allows."""
-        study = Study(
-            observations, self._fit, self._judge, lambda cell: cell.method == "npe", self.num_draws
-        )
+
+        def amortised(cell: Cell) -> bool:
+            return cell.method not in FOR_ONE_X_O
+
+        study = Study(observations, self._fit, self._judge, amortised, self.num_draws)
         return study.run(cells, self, minutes, say)
 
     def find(self, cell: Cell) -> Cell | None:
@@ -120,11 +102,12 @@ def observations(model: str) -> Tensor:
 def plan(
     models: Sequence[str], methods: Sequence[str], budgets: Sequence[int], count: int, seed: int
 ) -> list[Cell]:
-    """ABI's cells by observation, budget and task, each observation's floors first; then NPE's."""
+    """Our cells by observation, budget and task, each observation's floors first; then rivals'."""
 
-    def by(method: str, observations: Sequence[int]) -> list[Cell]:
-        return planned(models, lambda _: [method], lambda _: budgets, observations, [seed])
+    def by(names: Sequence[str], k: int) -> list[Cell]:
+        return planned(models, lambda _: names, lambda _: budgets, [k], [seed])
 
-    cells = [cell for k in range(count) for cell in by("abi", [k])] + by("npe", range(count))
+    rivals = [name for name in METHODS if name != OURS]
+    cells = [cell for names in ([OURS], rivals) for k in range(count) for cell in by(names, k)]
     once = {cell.key: cell for cell in cells if cell.method in methods}
     return list(once.values())
