@@ -10,7 +10,7 @@ from abi.studies.benchmark.experiment import Place
 from abi.studies.benchmark.tasks import run
 from abi.studies.benchmark.tasks.methods import METHODS, OURS, WHAT
 from abi.studies.benchmark.tasks.results import KNOWN, markdown, summary
-from abi.studies.benchmark.tasks.study import observations, plan
+from abi.studies.benchmark.tasks.study import MANY_CALLS, MANY_CALLS_OF, observations, plan
 from abi.studies.engine.cells import Cell
 from simulators import TASKS
 
@@ -18,14 +18,19 @@ from simulators import TASKS
 def test_every_task_has_figures_and_a_goal_at_every_budget() -> None:
     assert KNOWN.keys() == TASKS.keys()
     for figures in KNOWN.values():
-        assert set(figures) == set(run.BUDGETS)
-        assert all(0.5 <= known.goal <= known.best_2021 for known in figures.values())
+        assert set(figures) - {MANY_CALLS} == set(run.BUDGETS) - {MANY_CALLS}
+        assert all(
+            0.5 <= figures[calls].goal <= figures[calls].best_2021 for calls in (1_000, 10_000)
+        )
+    assert {task for task, figures in KNOWN.items() if MANY_CALLS in figures} == set(MANY_CALLS_OF)
 
 
 def test_a_plan_that_is_cut_has_abi_at_every_task_first() -> None:
     cells = plan(list(TASKS), list(WHAT), run.BUDGETS, 2, 0)
     keys = [cell.key for cell in cells]
-    assert len(set(keys)) == len(keys) == len(TASKS) * 2 * (1 + len(METHODS) * 2)
+    both = len(TASKS) * 2 * (1 + len(METHODS) * 2)
+    assert len(set(keys)) == len(keys) == both + 2 * len(MANY_CALLS_OF)
+    assert {c.method for c in cells if c.budget == MANY_CALLS} == {OURS}
     first = cells[: 3 * len(TASKS)]
     assert {(c.model, c.method, c.budget) for c in first} == {
         (task, method, budget)
@@ -33,7 +38,7 @@ def test_a_plan_that_is_cut_has_abi_at_every_task_first() -> None:
         for method, budget in [("floor", 0), ("abi", 1_000), ("abi", 10_000)]
     }
     assert {c.observation for c in first} == {0}
-    assert not any(cell.method == OURS for cell in cells[6 * len(TASKS) :])
+    assert not any(cell.method == OURS for cell in cells[6 * len(TASKS) + 2 * len(MANY_CALLS_OF) :])
 
 
 def test_observations_are_the_same_at_every_call() -> None:

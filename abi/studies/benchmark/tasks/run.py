@@ -11,9 +11,9 @@ from ..choice import named
 from ..experiment import Place
 from .methods import WHAT
 from .results import markdown, summary
-from .study import NUM_DRAWS, NUM_OBSERVATIONS, TaskStudy, plan
+from .study import MANY_CALLS, NUM_DRAWS, NUM_OBSERVATIONS, TaskStudy, plan
 
-BUDGETS = (1_000, 10_000)
+BUDGETS = (1_000, 10_000, MANY_CALLS)
 _QUICK = 1_000  # calls, and draws a side
 
 
