@@ -40,13 +40,18 @@ def mean(cells: Sequence[Cell], name: str, floors: Floors | None = None) -> Mean
     groups = list(_values(cells, name, floors).values())
     centre = average([value for group in groups for value in group])
     units = groups[0] if len(groups) == 1 else [average(group) for group in groups]
+    return Mean(centre, mean_of(units).half)
+
+
+def mean_of(units: Sequence[float]) -> Mean:
+    """The mean of independent values."""
+    middle = average(units)
     if len(units) < 2:
-        return Mean(centre, None)
+        return Mean(middle, None)
     from scipy.stats import t
 
-    middle = average(units)
     spread = math.sqrt(sum((unit - middle) ** 2 for unit in units) / (len(units) - 1))
-    return Mean(centre, float(t.ppf(0.975, len(units) - 1)) * spread / math.sqrt(len(units)))
+    return Mean(middle, float(t.ppf(0.975, len(units) - 1)) * spread / math.sqrt(len(units)))
 
 
 def score_table(

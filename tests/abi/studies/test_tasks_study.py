@@ -74,11 +74,18 @@ def test_the_page_sets_figures_goals_and_pairs_side_by_side() -> None:
         for method, c2st in [("abi", 0.6), ("npe", 0.7)]
         for k in (0, 1)
     ]
+    cells.append(Cell("sir", 5, 0, "npe", 1_000, scores | {"c2st": 0.9}, 1_000, 7.0))
+    cells.append(Cell("slcp", 0, 0, "abi", 1_000, scores | {"c2st": 0.801}, 1_000, 7.0))
+    cells.append(Cell("slcp", 0, 0, "npe", 1_000, scores | {"c2st": 0.711}, 1_000, 7.0))
     page = markdown(summary([*cells, Cell("sir", 0, 0, "floor", 0, scores)], 10_000, 0))
-    assert "| sir | 0.637 | 0.525 | 0.525 | 0.605 +- 0.064 (2) | 0.705 +- 0.064 (2) |" in page
-    assert "| mean over tasks | 0.637 |  | 0.525 | 0.605 (1 of 1 tasks) |" in page
-    assert "C2ST of abi less that of npe, 2 pairs: -0.100 +- 0.000" in page
-    assert "| sir | npe | 2 | 0.20 | 0.20 | 0.10 | 0.90 | 1.10 | 7 |" in page
+    assert "| sir | 0.637 | 0.525 | 0.525 | 0.605 +- 0.064 (2) |" in page
+    assert "| mean over tasks | 0.779 |  | 0.682 | 0.703 (2 tasks) |" in page
+    assert "| sir | 0.705, abi 0.605 (2) |" in page  # x5, which we were not fitted at, is left out
+    assert "| slcp | 0.711, abi 0.801 (1) |" in page
+    assert "| mean over tasks | 0.708, abi 0.703 |" in page
+    assert "| abi less it | -0.005 +- 1.207 |" in page
+    assert "| abi is nearer | 2 of 3 |" in page
+    assert "| sir | npe | 3 | 0.77 | 0.20 | 0.20 | 0.10 | 0.90 | 1.10 | 7 |" in page
 
 
 def test_more_observations_than_there_are_and_more_processes_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The study beside what others have published, and its own scores."""
+"""The study beside what others have published, beside its rivals, and its own scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ....files.versions import versions
 from ...engine.cells import Cell
 from ...engine.study import FLOOR
 from ...engine.tables import Floors, average, mean, table, used
-from .methods import OURS, WHAT
+from .against import against
+from .methods import METHODS, OURS, WHAT
 from .study import MANY_CALLS, NUM_OBSERVATIONS, OBSERVATIONS_SEED
 
 
@@ -43,7 +44,7 @@ KNOWN: Mapping[str, Mapping[int, Known]] = {
 lowest in print after it, by NPSE, TSNPE, Simformer (also where it is told the task's graph), GenSBI
 or TSNPE-PFN."""
 _OWN = {
-    "W1": "normalised_w1", "largest mean bias": "largest_mean_bias",
+    "C2ST": "c2st", "W1": "normalised_w1", "largest mean bias": "largest_mean_bias",
     "least sd ratio": "smallest_sd_ratio", "largest sd ratio": "largest_sd_ratio",
 }  # fmt: skip
 
@@ -70,15 +71,17 @@ def markdown(values: Mapping[str, Any]) -> str:
     lines += [f"- {name}: {words}." for name, words in values["methods"].items()] + [""]
     for calls in sorted({c.budget for c in good if c.method != FLOOR}):
         here = [c for c in good if c.budget == calls and c.method != FLOOR]
-        lines += [f"## {calls:,} calls", "", *_beside(here), *_paired(here), ""]
+        tasks = [task for task in KNOWN if _some(here, task, OURS)]
+        lines += [f"## {calls:,} calls", ""]
+        lines += [*_beside(here, tasks), *against(here, tasks), ""] if tasks else []
         lines += [*_own(here, floors), ""]
     lines += [f"- {c.line()}" for c in cells if c.error]
     return "\n".join(lines)
 
 
 def methods_of(cells: Sequence[Cell]) -> list[str]:
-    """The methods of the cells, ours first."""
-    return sorted({cell.method for cell in cells})
+    """The methods of the cells, ours first, the floor last."""
+    return [name for name in (*METHODS, FLOOR) if any(cell.method == name for cell in cells)]
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -95,41 +98,19 @@ def _setting(values: Mapping[str, Any]) -> str:
     )
 
 
-def _beside(cells: Sequence[Cell]) -> list[str]:
-    """C2ST by task beside what is in print, and means over the tasks."""
-    methods, tasks = methods_of(cells), [t for t in KNOWN if any(c.model == t for c in cells)]
-    cells_of = {(t, m): _some(cells, t, m) for t in tasks for m in methods}
+def _beside(cells: Sequence[Cell], tasks: Sequence[str]) -> list[str]:
+    """Our C2ST by task beside what is in print, and means over the tasks."""
     known = [KNOWN[task].get(cells[0].budget, Known(0.0, None, None)) for task in tasks]
+    ours = [_some(cells, task, OURS) for task in tasks]
     rows = []
-    for task, printed in zip(tasks, known, strict=True):
-        ours = [
-            f"{mean(s, 'c2st'):.3f} ({len(s)})" if (s := cells_of[task, m]) else "" for m in methods
-        ]
-        rows.append([task, *(f"{value:.3f}" if value else "" for value in printed), *ours])
-    goals = [k.goal for k in known if k.goal is not None]
-    best = average([k.best_2021 for k in known])
-    row = ["mean over tasks", f"{best:.3f}", "", f"{average(goals):.3f}" if goals else ""]
-    for method in methods:
-        means = [mean(s, "c2st").value for t in tasks if (s := cells_of[t, method])]
-        row.append(f"{average(means):.3f} ({len(means)} of {len(tasks)} tasks)")
-    return table(["C2ST", "best of 2021", "lowest since", "goal", *methods], [*rows, row])
-
-
-def _paired(cells: Sequence[Cell]) -> list[str]:
-    """C2ST of ABI less that of each other method at the same tasks and observations."""
-    lines = []
-    ours = {(c.model, c.observation): c.scores["c2st"] for c in cells if c.method == OURS}
-    for method in methods_of(cells):
-        mine = {(c.model, c.observation): c.scores["c2st"] for c in cells if c.method == method}
-        both = sorted(ours.keys() & mine.keys())
-        if method != OURS and both:
-            less = [
-                Cell("", k, 0, method, 0, {"c2st": ours[at] - mine[at]})
-                for k, at in enumerate(both)
-            ]
-            lines += ["", f"C2ST of abi less that of {method}, {len(both)} pairs: "]
-            lines[-1] += f"{mean(less, 'c2st'):.3f} (95% t interval over them)."
-    return lines
+    for task, printed, mine in zip(tasks, known, ours, strict=True):
+        figures = [f"{value:.3f}" if value else "" for value in printed]
+        rows.append([task, *figures, f"{mean(mine, 'c2st'):.3f} ({len(mine)})"])
+    best, goals = average([k.best_2021 for k in known]), [k.goal for k in known if k.goal]
+    goal = f"{average(goals):.3f}" if goals else ""
+    own = f"{average([mean(mine, 'c2st').value for mine in ours]):.3f} ({len(tasks)} tasks)"
+    rows.append(["mean over tasks", f"{best:.3f}", "", goal, own])
+    return table(["C2ST", "best of 2021", "lowest since", "goal", OURS], rows)
 
 
 def _own(cells: Sequence[Cell], floors: Floors) -> list[str]:
@@ -138,13 +119,13 @@ def _own(cells: Sequence[Cell], floors: Floors) -> list[str]:
     for task in KNOWN:
         for method in methods_of(cells):
             if mine := _some(cells, task, method):
-                scores = [f"{mean(mine, name).value:.2f}" for name in _OWN.values()]
+                c2st, *scores = [f"{mean(mine, name).value:.2f}" for name in _OWN.values()]
                 below = used(mine, floors)
                 floor = f"{mean(below, 'normalised_w1').value:.2f}" if below else ""
                 seconds = f"{average([c.fit_seconds for c in mine]):.0f}"
-                rows.append([task, method, len(mine), scores[0], floor, *scores[1:], seconds])
-    first, *others = _OWN
-    return table(["task", "method", "cells", first, "its floor", *others, "CPU s"], rows)
+                rows.append([task, method, len(mine), c2st, scores[0], floor, *scores[1:], seconds])
+    c2st, w1, *others = _OWN
+    return table(["task", "method", "cells", c2st, w1, "its floor", *others, "CPU s"], rows)
 
 
 def _some(cells: Sequence[Cell], task: str, method: str) -> list[Cell]:
