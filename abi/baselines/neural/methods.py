@@ -28,7 +28,7 @@ from ..result import BaselinePosterior
 from .adversarial import fit_generator
 from .likelihood_estimation import LikelihoodTrainer
 from .posterior_estimation import PosteriorTrainer, Proposal
-from .vector_fields import Method, VectorFieldTrainer
+from .vector_fields import Method, VectorFieldTrainer, require_fields
 
 _STEPS = (1_500, 3_000, 6_000, 12_000)  # of WGAN-GP, tried in turn
 
@@ -118,6 +118,7 @@ def fmpe(
 
     Raises:
         ValueError: if an argument is out of range.
+        ImportError: if sbi is older than 0.25.
     """
     asked = (prior, simulator, x_o, parameter_names)
     return _by_vector_field("fmpe", asked, num_simulations, seed, encoder, max_epochs)
@@ -137,18 +138,11 @@ def npse(
 ) -> BaselinePosterior:
     """Neural posterior score estimation: the score of theta given x under added noise.
 
-    Args:
-        prior: as for :func:`abi.fit`; no density is needed.
-        simulator: theta (n, d) -> x (n, p).
-        x_o: the observation, (p,).
-        num_simulations: simulator calls.
-        seed: of simulations, training and noise.
-        encoder: a name, or a module, a copy of which is trained.
-        max_epochs: most passes over the pairs; when omitted, training stops by itself.
-        parameter_names: d names.
+    The arguments are those of :func:`fmpe`, theta (n, d) and x (n, p) as there.
 
     Raises:
         ValueError: if an argument is out of range.
+        ImportError: if sbi is older than 0.25.
     """
     asked = (prior, simulator, x_o, parameter_names)
     return _by_vector_field("npse", asked, num_simulations, seed, encoder, max_epochs)
@@ -164,6 +158,7 @@ def _by_vector_field(
 ) -> BaselinePosterior:
     calls_per_round(num_simulations, num_rounds=1)
     limits = training_limits(max_epochs)
+    require_fields(method)
     run = begin(method, asked, num_simulations, seed)
     theta, x = run.calls.pairs(run.drawn(num_simulations))
     inputs, embedding = features(encoder, x, run.problem.layout, child_seed(seed, 3))

@@ -25,6 +25,18 @@ from ..reals import draw_inside
 Method = Literal["fmpe", "npse"]
 
 
+def require_fields(who: str) -> None:
+    """Refuse a release of sbi that builds its fields in another way.
+
+    Raises:
+        ImportError: if sbi is older than 0.25.
+    """
+    with guest(0):
+        from sbi import neural_nets
+    if not hasattr(neural_nets, "posterior_flow_nn"):
+        raise ImportError(f"`{who}` needs sbi 0.25 or newer; pip install --upgrade sbi.")
+
+
 class VectorFieldTrainer:
     """sbi's FMPE or NPSE for one fit, theta on the real line."""
 
