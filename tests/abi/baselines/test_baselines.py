@@ -358,6 +358,6 @@ def test_an_sbi_too_old_for_vector_fields_is_told_of_before_a_simulation(
 
     monkeypatch.delattr(neural_nets, "posterior_flow_nn", raising=False)
     simulator = Counting()
-    with pytest.raises(ImportError, match="`npse` needs sbi 0.25 or newer"):
+    with pytest.raises(ImportError, match="`npse` needs sbi 0\\.25 or newer"):
         baselines.npse(TASK.prior, of_many(simulator), X_O)
     assert simulator.rows == 0
