@@ -10,6 +10,7 @@ invertible standardisation of ABI's network.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -37,6 +38,11 @@ def features(
         with isolated_rng(seed):
             return nn.Identity(), build_encoder(encoder, x, layout)
     return build_encoder(encoder, x, layout), nn.Identity()
+
+
+def z_scoring(embedding: nn.Module) -> Any:
+    """What sbi is told of the scaling of x: a module is given x as it is, as in a fit of ABI."""
+    return "independent" if isinstance(embedding, nn.Identity) else "none"
 
 
 def num_features(inputs: Inputs, embedding: nn.Module, x: Tensor) -> int:

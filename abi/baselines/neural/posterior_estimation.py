@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ...rounds.problem import Problem
 from ..guest import guest, quiet, training_record
-from ..inputs import Inputs
+from ..inputs import Inputs, z_scoring
 from ..reals import RealPrior, draw_inside
 
 Proposal = Literal["atomic", "truncated"]
@@ -46,8 +46,7 @@ class PosteriorTrainer:
         self.limits = limits
         known = hasattr(problem.prior, "log_prob")  # a posed prior has none that cannot be called
         self.prior = RealPrior(problem.prior, problem.support) if known else None
-        # A module is given x as it is, as in a fit of ABI.
-        scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"
+        scaled = z_scoring(embedding)
         build = posterior_nn("nsf", embedding_net=embedding, z_score_x=scaled)
         self.trainers = [
             NPE_C(prior=self.prior, density_estimator=build, **quiet(NPE_C))
@@ -61,9 +60,10 @@ class PosteriorTrainer:
         """Train on one more round's pairs."""
         z = self.problem.support.to_real(theta)
         atomic = self.proposal == "atomic"
+        seen = self.inputs(x)
         self.estimators = []
         for trainer in self.trainers:
-            trainer.append_simulations(z, self.inputs(x), proposal=self.latest if atomic else None)
+            trainer.append_simulations(z, seen, proposal=self.latest if atomic else None)
             self.estimators.append(trainer.train(force_first_round_loss=not atomic, **self.limits))
         self.records.append(training_record(self.trainers[0], len(z)))
 

@@ -19,7 +19,7 @@ from torch.distributions import Independent, Normal
 
 from ...rounds.problem import Problem
 from ..guest import guest, quiet, training_record
-from ..inputs import Inputs
+from ..inputs import Inputs, z_scoring
 from ..reals import draw_inside
 
 Method = Literal["fmpe", "npse"]
@@ -56,14 +56,12 @@ class VectorFieldTrainer:
             "fmpe": (FMPE, posterior_flow_nn),
             "npse": (NPSE, posterior_score_nn),
         }[method]
-        # A module is given x as it is, as in a fit of ABI.
-        scaled: Any = "independent" if isinstance(embedding, nn.Identity) else "none"
         # Asked for nothing: the field learns from pairs, and what lies outside is drawn again here.
         num_parameters = len(problem.support.lower)
         unused = Independent(Normal(torch.zeros(num_parameters), torch.ones(num_parameters)), 1)
         self.trainer = trainer(
             prior=unused,
-            vf_estimator=build(embedding_net=embedding, z_score_x=scaled),
+            vf_estimator=build(embedding_net=embedding, z_score_x=z_scoring(embedding)),
             **quiet(trainer),
         )
         self.posterior: Any = None

@@ -18,10 +18,11 @@ def against(cells: Sequence[Cell], tasks: Sequence[str]) -> list[str]:
     The interval of a difference is over the tasks' means: observations of a task are not
     independent of what makes the task hard.
     """
+    ours = _scores(cells, OURS)
     columns = {
         name: column
         for name in METHODS
-        if name != OURS and (column := _column(_scores(cells, OURS), _scores(cells, name), tasks))
+        if name != OURS and (column := _column(ours, _scores(cells, name), tasks))
     }
     if not columns:
         return []

@@ -25,25 +25,21 @@ OURS = "abi"
 _NETWORKS, _ROUNDS = 5, 4
 
 
-def _abi(task: Any, x_o: Tensor, calls: int, seed: int) -> Any:
-    return fit(task.prior, task, x_o, num_simulations=calls, seed=seed, progress=False)
-
-
-def _rival(
+def _fit(
     method: Callable[..., Any], task: Any, x_o: Tensor, calls: int, seed: int, **settings: Any
 ) -> Any:
     return method(task.prior, task, x_o, num_simulations=calls, seed=seed, **settings)
 
 
 METHODS: Mapping[str, Fit] = {
-    OURS: _abi,
-    "npe": partial(_rival, baselines.snpe),
-    "npe_ensemble": partial(_rival, baselines.snpe, num_networks=_NETWORKS),
-    "fmpe": partial(_rival, baselines.fmpe),
-    "npse": partial(_rival, baselines.npse),
-    "snle": partial(_rival, baselines.snle),
+    OURS: partial(_fit, fit, progress=False),
+    "npe": partial(_fit, baselines.snpe),
+    "npe_ensemble": partial(_fit, baselines.snpe, num_networks=_NETWORKS),
+    "fmpe": partial(_fit, baselines.fmpe),
+    "npse": partial(_fit, baselines.npse),
+    "snle": partial(_fit, baselines.snle),
     "tsnpe": partial(
-        _rival, baselines.snpe,
+        _fit, baselines.snpe,
         num_networks=_NETWORKS, num_rounds=_ROUNDS, proposal="truncated",
     ),
 }  # fmt: skip

@@ -102,14 +102,15 @@ def _beside(cells: Sequence[Cell], tasks: Sequence[str]) -> list[str]:
     """Our C2ST by task beside what is in print, and means over the tasks."""
     known = [KNOWN[task].get(cells[0].budget, Known(0.0, None, None)) for task in tasks]
     ours = [_some(cells, task, OURS) for task in tasks]
+    means = [mean(mine, "c2st") for mine in ours]
     rows = []
-    for task, printed, mine in zip(tasks, known, ours, strict=True):
+    for task, printed, own, mine in zip(tasks, known, means, ours, strict=True):
         figures = [f"{value:.3f}" if value else "" for value in printed]
-        rows.append([task, *figures, f"{mean(mine, 'c2st'):.3f} ({len(mine)})"])
+        rows.append([task, *figures, f"{own:.3f} ({len(mine)})"])
     best, goals = average([k.best_2021 for k in known]), [k.goal for k in known if k.goal]
     goal = f"{average(goals):.3f}" if goals else ""
-    own = f"{average([mean(mine, 'c2st').value for mine in ours]):.3f} ({len(tasks)} tasks)"
-    rows.append(["mean over tasks", f"{best:.3f}", "", goal, own])
+    over_tasks = f"{average([own.value for own in means]):.3f} ({len(tasks)} tasks)"
+    rows.append(["mean over tasks", f"{best:.3f}", "", goal, over_tasks])
     return table(["C2ST", "best of 2021", "lowest since", "goal", OURS], rows)
 
 
