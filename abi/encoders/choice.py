@@ -183,17 +183,30 @@ _MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
 }
 
 
-def prepared(encoder: nn.Module, x: Tensor) -> tuple[nn.Module, Tensor]:
-    """What to train and what to feed it: an encoder that does not learn is applied beforehand."""
+def prepared(encoder: nn.Module, x: Tensor, z: Tensor | None = None) -> tuple[nn.Module, Tensor]:
+    """What to train and what to feed it: an encoder that does not learn is applied beforehand.
+
+    Of pairs with theta z (n, d) on the real line it gives :func:`features_of_pairs`.
+    """
     if any(weights.requires_grad for weights in encoder.parameters()):
         return encoder, x
-    return nn.Identity(), features_of(encoder, x)
+    return nn.Identity(), features_of(encoder, x) if z is None else features_of_pairs(encoder, x, z)
 
 
 @torch.no_grad()
 def features_of(encoder: nn.Module, x: Tensor) -> Tensor:
     """The features of x (n, p), as they are, (n, k)."""
     return torch.cat([encoder(part) for part in x.split(_ROWS)])
+
+
+def features_of_pairs(encoder: nn.Module, x: Tensor, z: Tensor) -> Tensor:
+    """The features (n, k) of pairs to learn from: x (n, p), and theta on the real line (n, d).
+
+    An encoder that was found from these pairs sees each as if it had been left out.
+    """
+    if isinstance(encoder, Measured):
+        return features_of_pairs(encoder.encoder, x[:, encoder.places], z)
+    return encoder.of_pairs(x, z) if isinstance(encoder, Regression) else features_of(encoder, x)
 
 
 def encode(x: Tensor, encoder: str, layout: Layout) -> Tensor:

@@ -3,15 +3,18 @@
 Many data say of theta little more than some weighted sums of their values: a hundred yes and no, of
 which ten sums matter. Principal axes miss these where the noise is as large, and a network of all
 values spends its simulations on finding them. *regression* finds them: one feature for each
-parameter, what ridge regression on x predicts of it, with theta on the real line.
+parameter, what ridge regression on x predicts of it, with theta on the real line. Of the pairs that
+it was found from it predicts each as if that one had been left out: it knows them too well, and a
+flow that learns from what it knows is too sure of itself at x_o. (Of a GLM's hundred answers, 1,000
+calls, four observations, C2ST fell from .87 to .74 in the mean.)
 
 In others most values say nothing: ninety-two of a hundred. *selected* leaves these out. A value
 stays if its rank, or that of its distance to the median, is correlated with a parameter's or with
 its square by more than chance would give the largest of all of these in one fit of a hundred.
 
 Source: Fearnhead & Prangle (2012), "Constructing summary statistics for approximate Bayesian
-computation", for regression. The selection is ours; of such rules it is sure independence screening
-(Fan & Lv 2008) by ranks.
+computation", for regression; Wolpert (1992), "Stacked generalization", for what is left out. The
+selection is ours; of such rules it is sure independence screening (Fan & Lv 2008) by ranks.
 """
 
 from __future__ import annotations
@@ -42,8 +45,7 @@ class Regression(nn.Module):
         self.values = InputScaling(x)
         slope = torch.zeros(x.shape[1], 2)
         if z is not None:
-            standard = (z - z.mean(dim=0)) / z.std(dim=0).clamp_min(1e-30)
-            slope = best_line(self.values(x).double(), standard.double()).slope.float()
+            slope = best_line(self.values(x).double(), _in_sds(z)).slope.float()
         self.register_buffer("slope", slope)
         self.scaling = InputScaling(self.values(some_rows(x)) @ slope, logs=False)
 
@@ -51,6 +53,20 @@ class Regression(nn.Module):
         """Map x (n, p) to (n, d)."""
         features: Tensor = self.scaling(self.values(x) @ self.slope)
         return features
+
+    @torch.no_grad()
+    def of_pairs(self, x: Tensor, z: Tensor) -> Tensor:
+        """The features (n, d) of x (n, p) as if each pair (x, z) had been left out of them.
+
+        Pairs that they were not found from are seen as any x is.
+        """
+        standard = _in_sds(z)
+        line = best_line(self.values(x).double(), standard)
+        if not torch.allclose(line.slope.float(), self.slope, rtol=1e-3, atol=1e-6):
+            whole: Tensor = self(x)
+            return whole
+        left_out: Tensor = self.scaling((standard - line.left - line.shift).float())
+        return left_out
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
         """Take on the number of parameters, which other data decided."""
@@ -94,6 +110,10 @@ def telling(x: Tensor, z: Tensor) -> Tensor:
     quantile = 1.0 - _LEVEL / (2 * own.shape[1] * asked.shape[1])
     sure = found > torch.special.ndtri(torch.tensor(quantile, dtype=torch.float64))
     return sure.nonzero()[:, 0] if sure.any() else found.argmax()[None]
+
+
+def _in_sds(z: Tensor) -> Tensor:
+    return ((z - z.mean(dim=0)) / z.std(dim=0).clamp_min(1e-30)).double()
 
 
 def _normal_scores(values: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from simulators.random import child_seed, torch_generator
 
-from ..encoders.choice import OWN_ENCODER, features_of, prepared
+from ..encoders.choice import OWN_ENCODER, features_of, features_of_pairs
 from ..encoders.fitted import FittedEncoders
 from ..encoders.layout import PLAIN, Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
@@ -37,8 +37,9 @@ class Conditioning:
     """What a conditional flow is given: features of x (n, p), and of x_o (p,), where it is read.
 
     ``name`` and ``layout`` say how the encoder is built, for files. An encoder that is not
-    ``taught`` stays as it is, and its features are worked out once. The trend may be ``curved``
-    where one x is asked about; where all are, what bends it in the middle misleads at the edges.
+    ``taught`` stays as it is, and what flows have ``seen`` of x, the features (n, k), is worked out
+    once. The trend may be ``curved`` where one x is asked about; where all are, what bends it in
+    the middle misleads at the edges.
     """
 
     encoder: nn.Module
@@ -48,12 +49,24 @@ class Conditioning:
     layout: Layout = PLAIN
     taught: bool = True
     curved: bool = True
+    seen: Tensor | None = None
 
     @property
     def learns(self) -> bool:
         """Whether the features change as the flow is trained: then they show no trend yet."""
         weights = self.encoder.parameters()
         return self.taught and any(part.requires_grad for part in weights)
+
+    def ready(self, z: Tensor) -> Conditioning:
+        """With what is seen of pairs with z (n, d), theta on the real line, if it stays."""
+        if self.learns:
+            return self
+        return replace(self, seen=features_of_pairs(self.encoder.eval(), self.x, z))
+
+    def after(self, encoder: nn.Module) -> Conditioning:
+        """With the encoder that the first flow has taught."""
+        seen = features_of(encoder, self.x) if self.seen is None else self.seen
+        return replace(self, encoder=encoder, seen=seen)
 
 
 def fit_flow(
@@ -83,7 +96,8 @@ def fit_flow(
         The model, and the log of its best flow.
     """
     z = support.to_real(theta)
-    seen = None if given is None or given.learns else features_of(given.encoder.eval(), given.x)
+    given = None if given is None else given.ready(z)
+    seen = None if given is None else given.seen
     trend = fit_trend(z, seen, curved=given is None or given.curved)
     rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
@@ -100,8 +114,7 @@ def fit_flow(
     whole = training.passes(len(theta))
     lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
     first = _fit_first(partial(fit_part, given, 0), lengths, 1.0 / num_flows)
-    if given is not None:
-        given = replace(given, encoder=first.encoder, taught=False)
+    given = None if given is None else given.after(first.encoder)
     passes = first.log.epochs
     most = _MOST_FLOWS * num_flows if most_flows is None else most_flows
     others = min(most, num_flows * whole // passes) - 1
@@ -199,10 +212,8 @@ def _fit_one(
     width = 0
     if given is not None:
         whole = copy.deepcopy(given.encoder)
-        if not given.taught:
-            whole.requires_grad_(requires_grad=False)
-        encoder, features = prepared(whole, given.x)
-        inputs, width = (features,), features_of(encoder.eval(), features[:1]).shape[1]
+        encoder, data = (whole, given.x) if given.seen is None else (nn.Identity(), given.seen)
+        inputs, width = (data,), features_of(encoder.eval(), data[:1]).shape[1]
     flow = build_flow(rest.shape[1], width, settings, child_seed(seed, 0))
     quick = trainable(flow, training.device)
 

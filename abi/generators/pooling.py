@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from simulators import Prior, sample_prior
 from simulators.random import child_seed
 
-from ..encoders.choice import build_encoder
+from ..encoders.choice import build_encoder, features_of_pairs
 from ..training.loop import TrainingSettings
 from .base import Progress
 from .conditional import ConditionalFlows
@@ -75,8 +75,8 @@ def pooled(
         return flows
     if held.shape[1] > _FEATURES_EACH * theta.shape[1]:
         return flows
-    with torch.no_grad():
-        seen = flows.encoders.features(x, 0)
+    encoder = flows.encoders.modules[0]
+    seen = features_of_pairs(encoder, x, flows.support.to_real(theta))
     numbers = numbers_of(theta, flows.support)
     try:
         model, _ = fit_flow(

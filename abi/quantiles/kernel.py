@@ -140,7 +140,8 @@ def train_kernel(
     names: Sequence[str] = ()
     if own is None:
         names = _choices(support.to_real(theta), x, config, previous, layout)
-    raced = len(names) > 1
+    waiting = len(names) == 2 and previous is not None and not thorough
+    raced = len(names) > 1 and not waiting
     if raced:
         race = EncoderRace(theta, x, support, layout, config, child_seed(seed, 3))
         names = race.ranked(names, lambda share: told(_RACE_TIME * share), first=previous is None)
@@ -150,11 +151,11 @@ def train_kernel(
     training = training if thorough else training.shortened(_BRIEF)
     begin = _RACE_TIME if raced else 0.0
     log = _train(
-        kernel.network, theta, x, config.kappa, training, seed,
+        kernel.network, theta, x, support.to_real(theta), config.kappa, training, seed,
         lambda share: told(begin + (1.0 - begin) * share),
     )  # fmt: skip
     check_trained(log, "the quantile network")
-    return replace(kernel, rivals=tuple(names[1 : (len(names) + 1) // 2])), log
+    return replace(kernel, rivals=tuple(names[1 : max(2, (len(names) + 1) // 2)])), log
 
 
 def _untold(share: float) -> None:
@@ -165,13 +166,14 @@ def _train(
     network: QuantileNetwork,
     theta: Tensor,
     x: Tensor,
+    z: Tensor,
     kappa: float,
     training: TrainingSettings,
     seed: int,
     on_epoch: Progress,
 ) -> TrainingLog:
     """Train a network in place; an encoder without weights is applied once, beforehand."""
-    network.encoder, inputs = prepared(whole := network.encoder, x)
+    network.encoder, inputs = prepared(whole := network.encoder, x, z)
 
     def loss(rows: Tensor, inputs: Tensor) -> Tensor:
         return network.loss(rows, inputs, kappa)
@@ -193,8 +195,10 @@ def _choices(
     """The encoders to try: the one asked for, or those that fit x.
 
     What the prior's pairs are too few and too wide to teach, a later round's may: the better half
-    of one round's encoders is tried again in the next. The first round's learned one waits for
-    what the fixed ones say.
+    of one round's encoders is tried again in the next, and the last two once more in the last
+    round. (Which of two is the better is seen from the pairs of the answer: predator-prey ODEs,
+    10,000 calls, .67 -> .52, .59 -> .54, .58 -> .52.) The first round's learned one waits for what
+    the fixed ones say.
     """
     if config.encoder != "auto":
         return (config.encoder,)

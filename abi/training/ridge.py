@@ -25,11 +25,12 @@ _ROUNDING = 1e-12  # of a mean square: less variance than that is none
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """z = shift + s slope + root u, and the log density of each row, as if it were left out."""
+    """z = shift + s slope + root u; error (n, d) and log density (n,) of each row, left out."""
 
     shift: Tensor
     slope: Tensor
     root: Tensor
+    left: Tensor
     log_density: Tensor
 
     @classmethod
@@ -38,7 +39,8 @@ class Line:
         jitter = torch.diag((left == 0.0).all(dim=0).double() + _JITTER)
         root = torch.linalg.cholesky(left.T @ left / len(left) + jitter)
         rest = torch.linalg.solve_triangular(root, left.T, upper=False)
-        return cls(shift, slope, root, -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum())
+        log_density = -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum()
+        return cls(shift, slope, root, left, log_density)
 
     def surely_better(self, other: Line) -> bool:
         """Whether rows left out gain by more than chance."""

@@ -61,8 +61,8 @@ STAGES = {
 }
 
 
-def fit(setting: dict[str, Any]) -> None:
-    """One fit of the linear model."""
+def fit(setting: dict[str, Any], device: str = "cpu") -> None:
+    """One fit of the linear model, its networks trained on a device."""
     d, p = setting["theta_dim"], setting["x_dim"]
     A = torch.randn(p, d, generator=torch.Generator().manual_seed(SEED)) / d**0.5
     prior = Independent(Normal(torch.zeros(d), torch.ones(d)), 1)
@@ -81,7 +81,7 @@ def fit(setting: dict[str, Any]) -> None:
     abi.fit(
         prior, simulator, A @ torch.full((d,), 0.5), simulations=given,
         num_simulations=setting["num_simulations"], num_rounds=setting["num_rounds"], seed=SEED,
-        config=config, progress=False,
+        config=config, device=device, progress=False,
     )  # fmt: skip
 
 

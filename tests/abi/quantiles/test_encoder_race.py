@@ -17,7 +17,7 @@ from torch.distributions import Independent, Normal
 
 import abi
 from abi import ABIConfig
-from abi.encoders.choice import OF_THETA, build_encoder, candidates
+from abi.encoders.choice import OF_THETA, build_encoder, candidates, features_of_pairs
 from abi.encoders.layout import PLAIN, Layout
 from abi.encoders.of_theta import telling
 from abi.files.run_folder import RunFolder
@@ -59,6 +59,51 @@ def test_a_regression_finds_the_sums_that_matter() -> None:
     both = torch.cat([features, torch.ones(len(x), 1)], dim=1)
     left = sums - both @ torch.linalg.lstsq(both, sums).solution
     assert (left.var(dim=0) < 0.05 * sums.var(dim=0)).all()  # 60 slopes from 3,000 rows
+
+
+def test_a_regression_knows_the_pairs_it_was_found_from_no_better_than_others() -> None:
+    """Sixty slopes of 150 rows predict their own theta well, and others' worse: the error shows."""
+
+    def error(features: Tensor, z: Tensor) -> Tensor:
+        """Mean square of what a line in its own feature leaves of each parameter, (d,)."""
+        shared = ((features - features.mean(0)) * (z - z.mean(0))).mean(0)
+        return z.var(dim=0) - shared**2 / features.var(dim=0)
+
+    theta, x, _ = answers(12_000)
+    own = slice(150)
+    encoder = build_encoder("regression", x[own], PLAIN, theta[own])
+    others = error(encoder(x[150:]), theta[150:])
+    left_out = error(features_of_pairs(encoder, x[own], theta[own]), theta[own])
+    assert (error(encoder(x[own]), theta[own]) < 0.75 * others).all()
+    assert ((left_out / others - 1.0).abs() < 0.3).all()  # of 150 rows; 2.6 standard errors
+
+
+def test_a_pair_left_out_is_seen_as_if_it_had_never_been() -> None:
+    theta, x, _ = answers(200)
+    encoder = build_encoder("regression", x, PLAIN, theta)
+    without = build_encoder("regression", x[1:], PLAIN, theta[1:])
+    left_out, whole = features_of_pairs(encoder, x, theta)[0], encoder(x)[0]
+    alone = (without(x)[0] - without(x).mean(0)) / without(x).std(0)
+    scale = encoder(x).mean(0), encoder(x).std(0)
+    far, near = ((seen - scale[0]) / scale[1] - alone for seen in (whole, left_out))
+    assert near.norm() < 0.25 * far.norm()
+
+
+def test_pairs_that_a_regression_was_not_found_from_are_seen_as_any() -> None:
+    theta, x, _ = answers()
+    encoder = build_encoder("regression", x[:1_000], PLAIN, theta[:1_000])
+    seen = features_of_pairs(encoder, x[1_000:], theta[1_000:])
+    torch.testing.assert_close(seen, encoder(x[1_000:]), rtol=0.0, atol=0.0)
+
+
+def test_gaps_do_not_hide_which_pairs_were_left_out() -> None:
+    theta, x, _ = answers(200)
+    gaps = torch.full((len(x), 1), torch.nan)
+    layout = Layout(gaps=(0,))
+    encoder = build_encoder("regression", torch.cat([gaps, x], dim=1), layout, theta)
+    seen = features_of_pairs(encoder, torch.cat([gaps, x], dim=1), theta)
+    plain = build_encoder("regression", x, PLAIN, theta)
+    torch.testing.assert_close(seen, features_of_pairs(plain, x, theta))
 
 
 @pytest.mark.parametrize("num_pairs", [150, 1_000])

@@ -1,0 +1,119 @@
+"""What a GPU changes: the fits of abi_cost.py with their networks trained on a core, and on a GPU.
+
+Seconds are by the clock, of a process of its own for each fit, which has one thread and has the GPU
+already started. Fits may run beside one another (``--jobs``), as the file says.
+
+    python examples/benchmarks/abi_gpu.py --jobs 3      where torch finds a GPU
+
+Cells are kept in abi_gpu.json as they come; abi_gpu.md is the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from abi_cost import BASE, SEED, fit
+from measure import versions
+
+RESULT = Path(__file__).with_suffix(".json")
+VALUES: dict[str, tuple[Any, ...]] = {
+    "num_simulations": (1_000, 10_000, 40_000),
+    "given_pairs": (100_000, 1_000_000),
+    "theta_dim": (20, 50),
+    "x_dim": (1_000, 10_000),
+    "num_flows": (3,),
+    "encoder": ("both_orders",),
+}
+DEVICES = ("cpu", "cuda")
+
+
+def measure(setting: dict[str, Any], device: str, pipe: Any) -> None:
+    """Fit in this process, and send how long it took."""
+    torch.set_num_threads(1)
+    torch.zeros(1, device=device)
+    fit(BASE | {"num_simulations": 200, "num_rounds": 1}, device)  # imports, kernels compiled
+    started = time.perf_counter()
+    fit(setting, device)
+    cell = {"setting": setting, "seconds": round(time.perf_counter() - started, 2)}
+    if device != "cpu":
+        cell["gpu_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
+    pipe.send(cell)
+
+
+def run(setting: dict[str, Any], device: str) -> dict[str, Any]:
+    """The time of a fit in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=measure, args=(setting, device, theirs))
+    process.start()
+    theirs.close()
+    cell: dict[str, Any] = ours.recv()
+    process.join()
+    return cell
+
+
+def table(cells: dict[str, dict[str, Any]]) -> str:
+    """Markdown, a row a setting."""
+    base = "; ".join(f"{name} {value}" for name, value in BASE.items())
+    lines = [
+        f"Base: {base}. Each factor varied alone. Seconds by the clock; memory is the GPU's.\n",
+        "| factor | value | one core, s | GPU, s | times as fast | GPU MiB |",
+        "|---" * 6 + "|",
+    ]
+    for factor, values in VALUES.items():
+        for value in values:
+            of = [cells.get(f"{factor}={value}@{device}") for device in DEVICES]
+            if None not in of:
+                core, gpu = (cell["seconds"] for cell in of if cell is not None)
+                shown = f"{value:,}" if isinstance(value, int) else value
+                memory = f"{(of[1] or {})['gpu_mib']:,}"
+                lines.append(
+                    f"| {factor} | {shown} | {core:.1f} | {gpu:.1f} | {core / gpu:.2f} | {memory} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Work the cells that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=1, help="fits beside one another")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    arguments = parser.parse_args()
+    kept = json.loads(arguments.out.read_text())["cells"] if arguments.out.exists() else {}
+    head = {
+        "gpu": torch.cuda.get_device_name(),
+        "jobs": arguments.jobs,
+        "versions": versions("abi-toolkit", "torch", "zuko"),
+        "seed": SEED,
+    }
+
+    def work(factor: str, value: Any, device: str) -> None:
+        name = f"{factor}={value}@{device}"
+        if name not in kept:
+            kept[name] = run(BASE | {factor: value}, device)
+            whole = json.dumps(head | {"cells": dict(kept)}, indent=1)
+            arguments.out.write_text(whole + "\n")
+            print(name, kept[name]["seconds"], flush=True)
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        asked = [
+            pool.submit(work, factor, value, device)
+            for factor, values in VALUES.items()
+            for value in values
+            for device in DEVICES
+        ]
+        for job in asked:
+            job.result()
+    arguments.out.with_suffix(".md").write_text(table(kept))
+    print(table(kept))
+
+
+if __name__ == "__main__":
+    main()
