@@ -34,6 +34,14 @@ SMALL = abi.ABIConfig(
 )
 
 
+TRAINED = replace(
+    SMALL,
+    encoder="flat",
+    generator_training=replace(abi.ABIConfig().generator_training, num_steps=600),
+)
+"""Its generator is trained as usual: the answers are near the exact ones."""
+
+
 BY_GENERATOR = {
     kind: replace(SMALL, adjustment="quantile", proposal="generator", generator=kind)
     for kind in ("flow", "mixture", "potnet", "wgan")
