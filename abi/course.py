@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
-import torch
-
 from simulators.given.observation import same_values
 from simulators.random import child_seed
 from simulators.running.engines import Engine, Workers, open_engine
+from validation.threads import one_thread
 
 from .files.run_folder import RunFolder
 from .generators.conditional import ConditionalFlows
@@ -63,34 +63,31 @@ def run(
 ) -> A:
     """Run the rounds that are left, from ``state`` on, and check the answer they leave."""
     problem, plan = work.problem, work.plan
-    engine = open_engine(pace.workers, pace.timeout)
-    threads = torch.get_num_threads()
     budget = plan.calls_before + plan.num_simulations
-    try:
-        # The networks are small: one thread is as fast, and its sums do not depend on the machine.
-        torch.set_num_threads(1)
-        with usual_torch(), FitProgress(plan.last_round, budget, pace.progress) as shown:
-            if state is not None:
-                shown.resume(state.records)
-                if state.final and len(state.records) == plan.rounds_before:
-                    shown.phase("finding the region")
-                    state = reopened(state, plan, problem)
-                    if folder is not None:
-                        folder.save(state)
-            ended = state is not None and state.final  # pairs may have joined its answer since
-            while state is None or not state.final:
-                state = Round(work, engine, shown).run(state)
+    with (
+        closing(open_engine(pace.workers, pace.timeout)) as engine,
+        one_thread(),
+        usual_torch(),
+        FitProgress(plan.last_round, budget, pace.progress) as shown,
+    ):
+        if state is not None:
+            shown.resume(state.records)
+            if state.final and len(state.records) == plan.rounds_before:
+                shown.phase("finding the region")
+                state = reopened(state, plan, problem)
                 if folder is not None:
                     folder.save(state)
-            posterior = answer(state, plan, problem)
-            if plan.num_check:
-                shown.phase("checking the answer")
-                posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
-            if folder is not None and not (ended and folder.holds_answer):
-                folder.finish(posterior)
-    finally:
-        torch.set_num_threads(threads)
-        engine.close()
+        ended = state is not None and state.final  # pairs may have joined its answer since
+        while state is None or not state.final:
+            state = Round(work, engine, shown).run(state)
+            if folder is not None:
+                folder.save(state)
+        posterior = answer(state, plan, problem)
+        if plan.num_check:
+            shown.phase("checking the answer")
+            posterior = posterior.checked(plan.num_check, problem, engine, work.slow_dir)
+        if folder is not None and not (ended and folder.holds_answer):
+            folder.finish(posterior)
     doubt = implausible(state.records[-1].x_o_p_value)
     if doubt is not None:
         warnings.warn(doubt, stacklevel=4)

@@ -22,18 +22,16 @@ from simulators.given.observation import same_values
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Workers, check_workers
 
-from .config import ABIConfig
 from .course import Answer, Pace, run
 from .encoders.choice import OWN_ENCODER
 from .files.origin import origin_of
 from .files.run_folder import Given, RunFolder
-from .generators.base import GenerativeModel
 from .plan import CHECK_FRACTION, Plan, StopWhen, default_rounds
 from .quantiles.kernel import Kernel, LearnedKernel
-from .rounds.judging import why_at_x_o_alone
+from .rounds.judging import Fit, why_at_x_o_alone
 from .rounds.problem import Problem, check_shapes, check_simulations, posed_again
 from .rounds.reach import Reach
-from .rounds.record import RoundRecord, RoundState
+from .rounds.record import RoundState
 from .rounds.regions.region import inside_all
 from .rounds.steps import Work
 
@@ -41,13 +39,8 @@ REFINE_KEY = 3
 """Of the fit's seed, for rounds that follow its last."""
 
 
-class Finished(Answer, Protocol):
+class Finished(Answer, Fit, Protocol):
     """As much of a posterior as rounds can follow."""
-
-    @property
-    def model(self) -> GenerativeModel:
-        """Its last generative model."""
-        ...
 
     @property
     def x_o(self) -> Tensor | None:
@@ -60,11 +53,6 @@ class Finished(Answer, Protocol):
         ...
 
     @property
-    def rounds(self) -> tuple[RoundRecord, ...]:
-        """One record a round."""
-        ...
-
-    @property
     def accepted(self) -> Tensor:
         """The draws the model was fitted to."""
         ...
@@ -72,11 +60,6 @@ class Finished(Answer, Protocol):
     @property
     def seed(self) -> int:
         """That of the fit."""
-        ...
-
-    @property
-    def config(self) -> ABIConfig:
-        """Its constants."""
         ...
 
     @property

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import problems
 import torch
+from torch import Tensor
 
 import abi
+from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
+from abi.generators.flow_training import fit_flow
 from abi.generators.push_forward.potnet import POTNetSettings
 from abi.generators.push_forward.wgan import WGANSettings
+from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 
 QUICK = TrainingSettings(max_epochs=15)
@@ -34,6 +39,14 @@ SMALL = abi.ABIConfig(
 )
 
 
+TRAINED = replace(
+    SMALL,
+    encoder="flat",
+    generator_training=replace(abi.ABIConfig().generator_training, num_steps=600),
+)
+"""Its generator is trained as usual: the answers are near the exact ones."""
+
+
 BY_GENERATOR = {
     kind: replace(SMALL, adjustment="quantile", proposal="generator", generator=kind)
     for kind in ("flow", "mixture", "potnet", "wgan")
@@ -54,6 +67,19 @@ def quick_fit(**changes: object) -> abi.ABIPosterior:
         "progress": False,
     }
     return abi.fit(**(arguments | changes))  # type: ignore[arg-type]
+
+
+def small_flow(
+    theta: Tensor,
+    support: Support,
+    width: int,
+    training: TrainingSettings,
+    seed: int = 0,
+    **more: Any,
+) -> FlowModel:
+    """Flows of one transform with ``width`` units, fitted to theta (n, d) as ``fit_flow`` does."""
+    settings = FlowSettings(num_transforms=1, hidden=(width,))
+    return fit_flow(theta, support, settings=settings, training=training, seed=seed, **more)[0]
 
 
 @cache

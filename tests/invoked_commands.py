@@ -13,3 +13,11 @@ from simulators.random import isolated_rng
 def invoke(*words: str) -> Any:
     with isolated_rng(0):  # what a command imports may draw from the global streams
         return CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+
+
+def refused(*words: str) -> str:
+    """The one line with which a command refuses."""
+    done = invoke(*words)
+    assert isinstance(done.exception, ValueError), done.output
+    assert "\n" not in str(done.exception)
+    return str(done.exception)

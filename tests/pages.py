@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import torch
+from one_look import TASK
 from torch import Tensor
 
 import abi
@@ -15,15 +16,12 @@ from abi.report.fit_page import prepare
 from abi.report.sources import FitRecord
 from abi.verdict.judge import untold, verdict_of
 from abi.verdict.record import Check, Distance, RoundCheck
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from validation import Report, validate
 from validation.page import render
 from validation.swaps.deviations import Deviation
 
 X_O = torch.tensor([0.5, -0.5] * 3)
-
-
-TASK = GaussianLinear(2, 1.0, 1.0)
 
 
 class Outline(HTMLParser):
@@ -86,10 +84,6 @@ def stub(dim: int, names: tuple[str, ...] | None = None) -> FitRecord:
     return FitRecord(
         "stub", posterior, draws, 3 * draws, None, Support(-ends, ends), None, None, None, None, ()
     )
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
 
 
 def check_of(dim: int, p_value: float = 0.4, bias: float = 0.05, seen: bool = True) -> Check:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -16,13 +18,32 @@ def simulate(theta: Tensor) -> Tensor:
 
 
 class Counting:
-    """:func:`simulate`, with its calls counted."""
+    """:func:`simulate`, with its calls counted; the user interrupts it beyond the most."""
 
-    calls = 0
+    def __init__(self, most: float = math.inf):
+        self.calls, self.most = 0, most
 
     def __call__(self, theta: Tensor) -> Tensor:
         self.calls += len(theta)
+        if self.calls > self.most:
+            raise KeyboardInterrupt
         return simulate(theta)
+
+
+def rounds_done(folder: Path) -> int:
+    """Rounds of a run that are on the disk."""
+    return len(list(folder.glob("round_*.safetensors")))
+
+
+def interrupted_after(folder: Path, rounds: int) -> Callable[[Tensor], Tensor]:
+    """:func:`simulate`, which the user interrupts once so many rounds are on the disk."""
+
+    def interrupted(theta: Tensor) -> Tensor:
+        if rounds_done(folder) >= rounds:
+            raise KeyboardInterrupt
+        return simulate(theta)
+
+    return interrupted
 
 
 def prior(num_samples: int) -> Tensor:

@@ -14,9 +14,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-
 from simulators.random import as_count, isolated_rng
+from validation.threads import one_thread
 
 from ..training.torch_settings import usual_torch
 
@@ -24,22 +23,20 @@ from ..training.torch_settings import usual_torch
 @contextlib.contextmanager
 def guest(seed: int) -> Iterator[None]:
     """Run code of sbi at ``seed``, in silence and on one thread."""
-    threads = torch.get_num_threads()
     logger = logging.getLogger("sbi")
     level = logger.level
     with (
         isolated_rng(seed),
         usual_torch(),
+        one_thread(),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
         logger.setLevel(logging.ERROR)
-        torch.set_num_threads(1)
         try:
             yield
         finally:
-            torch.set_num_threads(threads)
             logger.setLevel(level)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -19,8 +19,11 @@ from .classifier import Classifier
 from .files import read_comparison, write_comparison
 from .judging import Judged, Unseen, judge
 from .odds import LogOdds
-from .picture import plot
+from .picture import draw
 from .verdict import ComparisonVerdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +87,16 @@ class ModelComparison:
             seed,
         )
 
-    plot = plot
+    def plot(self) -> Figure:
+        """Draw the probability of each model, its 95% interval, and its prior probability.
+
+        Returns:
+            A matplotlib figure, which a notebook shows; ``figure.savefig("models.png")`` keeps it.
+
+        Raises:
+            ValueError: if matplotlib is not installed.
+        """
+        return draw(self.names, self.probabilities, self.intervals, self.model_prior)
 
     @property
     def num_simulations(self) -> int:

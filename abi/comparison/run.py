@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.arguments import number
 from simulators.random import as_count, as_seed, child_seed
 from simulators.running.engines import Workers, check_workers, open_engine
+from validation.threads import one_thread
 
 from ..training.torch_settings import usual_torch
 from .classifier import check_encoder, train_classifier
@@ -95,25 +95,17 @@ def compare_models(
     posed = pose_models(models, x_o, names, own, timeout)
     prior = check_model_prior(model_prior, posed.names)
     given = given_of(simulations, posed.names)
-    threads = torch.get_num_threads()
-    try:
-        # The networks are small: one thread is as fast, and its sums do not depend on the machine.
-        torch.set_num_threads(1)
-        with usual_torch(), closing(open_engine(workers, timeout)) as engine:
-            made = simulate_models(
-                posed, num_simulations, given, engine, child_seed(seed, 1), progress
-            )
-            parts = parted(made.x, check_fraction, child_seed(seed, 2))
-            classifier = train_classifier(
-                parts.training, parts.calibration, posed.layout, encoder, child_seed(seed, 3)
-            )
-            lost = tuple(map(len, made.failures))
-            unseen = Unseen(parts.calibration, parts.check, made.calls, lost)
-            returned = posed.problems[0].returned
-            found = posed.names, posed.x_o, prior, classifier, unseen, returned, seed
-            comparison = ModelComparison.of(*found)
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), usual_torch(), closing(open_engine(workers, timeout)) as engine:
+        made = simulate_models(posed, num_simulations, given, engine, child_seed(seed, 1), progress)
+        parts = parted(made.x, check_fraction, child_seed(seed, 2))
+        classifier = train_classifier(
+            parts.training, parts.calibration, posed.layout, encoder, child_seed(seed, 3)
+        )
+        lost = tuple(map(len, made.failures))
+        unseen = Unseen(parts.calibration, parts.check, made.calls, lost)
+        returned = posed.problems[0].returned
+        found = posed.names, posed.x_o, prior, classifier, unseen, returned, seed
+        comparison = ModelComparison.of(*found)
     if comparison.verdict.rare:
         warnings.warn(
             "`x_o` is unlike the data of every model: the most probable one may still be wrong. "

@@ -11,27 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from simulators.lazy import check_installed
 from validation.page.palette import LIGHT
+from validation.page.svg import AXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STYLE: dict[Any, Any] = {
-    "text.parse_math": False,  # a parameter may be called $x$
+_STYLE = AXES | {
     "text.color": LIGHT["ink"],
     "font.size": 9.0,
-    "axes.edgecolor": LIGHT["muted"],
-    "axes.labelcolor": LIGHT["ink"],
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlesize": 9.0,
-    "axes.formatter.useoffset": False,
     "figure.titlesize": 10.0,
-    "xtick.color": LIGHT["muted"],
-    "ytick.color": LIGHT["muted"],
     "xtick.labelsize": 8.0,
     "ytick.labelsize": 8.0,
-    "lines.solid_capstyle": "round",
 }
 _DPI = 130
 _LONGEST_NAME, _MOST_LINES = 18, 3

@@ -117,7 +117,8 @@ class OfShape:
 class OfOne:
     """``sample(shape, x)`` for one x, as sbi's posteriors."""
 
-    def sample(self, sample_shape: torch.Size, x: Tensor) -> Tensor:
+    def sample(self, sample_shape: torch.Size, x: Tensor | None = None) -> Tensor:
+        assert x is not None
         return MultivariateNormal(x.reshape(2) / 2, torch.eye(2) / 2).sample(sample_shape)
 
 

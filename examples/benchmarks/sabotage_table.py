@@ -9,6 +9,8 @@ from typing import Any
 
 from sabotage_cases import Case
 
+from validation.laboratory.rates import clopper_pearson
+
 LEVEL = 0.05
 HEADS = (
     "posterior", "simulator", "one p: N = 100", "300", "1,000", "Holm: 100", "300",
@@ -109,10 +111,7 @@ def _false_alarms(cases: list[Case], report: dict[str, Any]) -> str:
 
 
 def _interval(p_values: list[float]) -> tuple[float, float]:
-    from scipy.stats import binomtest
-
-    low, high = binomtest(sum(p <= LEVEL for p in p_values), len(p_values)).proportion_ci(0.95)
-    return float(low), float(high)
+    return clopper_pearson(sum(p <= LEVEL for p in p_values), len(p_values))
 
 
 def _cells(report: dict[str, Any], case: Case, way: str, size: int) -> list[Cells]:

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import scipy
 import torch
-from scipy.stats import binomtest, kstest
+from measure import rejections
+from scipy.stats import kstest
 from validation_gaussians import GaussianFamily
 
 import validation
@@ -74,13 +75,9 @@ TESTS: dict[str, partial[Any]] = {
 
 
 def summary(p_values: list[float]) -> dict[str, Any]:
-    rejected = sum(p <= ALPHA for p in p_values)
-    low, high = binomtest(rejected, len(p_values)).proportion_ci(0.95)
-    return {
-        "repetitions": len(p_values),
-        "rejection_rate": rejected / len(p_values),
-        "interval_95": [low, high],
-        "holds_level": bool(low <= ALPHA),
+    found = rejections(p_values, ALPHA)
+    return found | {
+        "holds_level": found["interval_95"][0] <= ALPHA,
         "ks_uniform_p": float(kstest(p_values, "uniform").pvalue),
     }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scipy.stats import binomtest
+from measure import rejections
 from validation_gaussians import GaussianFamily
 
 from validation import METHODS
@@ -26,16 +26,6 @@ FAMILY = GaussianFamily.of()
 PAIRS = 200
 LARGER = {"c2st, 300 pairs": ("c2st", 300)}  # half of the pairs train the classifier
 PAPER = {"colt_identity": 1.0, "colt": 0.975, "c2st": 1.0, "sbc": 0.052, "tarp": 0.053}
-
-
-def rate(p_values: list[float]) -> dict[str, Any]:
-    rejected = sum(p <= 0.05 for p in p_values)
-    low, high = binomtest(rejected, len(p_values)).proportion_ci(0.95)
-    return {
-        "repetitions": len(p_values),
-        "rejection_rate": rejected / len(p_values),
-        "interval_95": [low, high],
-    }
 
 
 def p_value(test: Callable[..., Any], q: Callable[..., torch.Tensor], r: int, pairs: int) -> float:
@@ -64,7 +54,7 @@ def main() -> None:
         p_values: list[float] = []
         for r in range(slow if name == "colt" else repetitions):
             p_values.append(p_value(METHODS[method], FAMILY.blind, r, pairs))
-            results[name] = rate(p_values) | {
+            results[name] = rejections(p_values) | {
                 "paper": PAPER.get(method),
                 "cpu_seconds_a_call": (time.process_time() - start) / len(p_values),
             }

@@ -26,11 +26,11 @@ from typing import Any
 
 import torch
 from power_map import FAILURES, TESTS
-from scipy.stats import binomtest
 
 import validation
 from abi.studies.benchmark.verdict.laws import LAWS, pairs
 from simulators.random import child_seed
+from validation.laboratory.rates import clopper_pearson
 from validation.perturbations import find_failure
 from validation.scores.uniformity import holm
 
@@ -148,7 +148,7 @@ def markdown(values: dict[str, Any]) -> str:
     lines += ["| law | N | batches | at .05 | 95% interval | at .01 |", "|---|---|---|---|---|---|"]
     for row in values["level"]:
         share, count = row["rejected"]["0.05"], row["batches"]
-        low, high = binomtest(round(share * count), count).proportion_ci(0.95)
+        low, high = clopper_pearson(round(share * count), count)
         cells = [row["law"], row["num_pairs"], count, f"{share:.3f}", f"{low:.3f} to {high:.3f}"]
         lines.append(_row([*cells, f"{row['rejected']['0.01']:.3f}"]))
     lines += ["", f"## Power: {NUM_PAIRS} pairs, {REPETITIONS} batches, share rejected at .05", ""]

@@ -8,7 +8,7 @@ from pathlib import Path
 import problems
 import pytest
 import torch
-from fits import BY_GENERATOR, SMALL
+from fits import BY_GENERATOR, TRAINED
 from torch import Tensor
 
 import abi
@@ -16,15 +16,10 @@ from simulators import GaussianLinear, from_function, sample_joint, simulate
 from validation import sbc
 
 TASK = GaussianLinear(2, 1.0, 0.05)
-CONFIG = replace(
-    SMALL,
-    encoder="flat",
-    generator_training=replace(abi.ABIConfig().generator_training, num_steps=600),
-)
 
 
 def amortised(**changes: object) -> abi.ABIPosterior:
-    arguments = {"num_simulations": 1_500, "config": CONFIG, "progress": False}
+    arguments = {"num_simulations": 1_500, "config": TRAINED, "progress": False}
     return abi.fit(TASK.prior, TASK, None, **(arguments | changes))  # type: ignore[arg-type]
 
 
@@ -152,7 +147,7 @@ def test_the_simulator_is_called_once_more_to_see_what_x_is() -> None:
     counting = problems.Counting()
     task = from_function(counting, problems.BOX, batched=True)
     fit = abi.fit(
-        task.prior, task, None, num_simulations=200, config=CONFIG, check_fraction=0.0,
+        task.prior, task, None, num_simulations=200, config=TRAINED, check_fraction=0.0,
         progress=False,
     )  # fmt: skip
     assert fit.num_simulations == 200
@@ -171,8 +166,8 @@ def test_it_may_begin_with_stored_simulations() -> None:
     ("changes", "message"),
     [
         ({"num_rounds": 2}, "`num_rounds` must be 1 without an x_o"),
-        ({"config": replace(CONFIG, accept_fraction=0.5)}, "`config` must have"),
-        ({"config": replace(CONFIG, proposal="generator")}, "`config` must have"),
+        ({"config": replace(TRAINED, accept_fraction=0.5)}, "`config` must have"),
+        ({"config": replace(TRAINED, proposal="generator")}, "`config` must have"),
         ({"config": BY_GENERATOR["mixture"]}, "`config` must have"),
         ({"distance": lambda x: x[:, 0]}, "`distance` is to one x_o"),
     ],

@@ -10,9 +10,20 @@ import numpy as np
 import pytest
 import torch
 from fits import SMALL, X_O, quick_fit
+from gaps import (
+    GAPPY,
+    LIMITED,
+    NAN,
+    PLANE,
+    above_limit,
+    items_posterior,
+    limited_posterior,
+    linear,
+    linear_posterior,
+)
 from problems import BOX, simulate
 from torch import Tensor, nn
-from torch.distributions import MultivariateNormal, Normal
+from torch.distributions import Normal
 
 import abi
 import validation
@@ -23,28 +34,10 @@ from simulators.given.observation import same_values
 
 QUICK = replace(SMALL, num_flows=2)
 ONE = abi.ABIConfig(num_flows=1)
-DESIGN = torch.tensor([[1.0, 0.5], [0.3, 1.0], [1.0, -1.0], [0.0, 1.0], [0.7, 0.7], [1.0, 0.0]])
-NOISE = 0.5
-NORMAL = MultivariateNormal(torch.zeros(2), torch.eye(2))
-NAN = torch.nan
-GAPPY = torch.tensor([0.8, NAN, 1.5, NAN, NAN, 0.2])
 
 BIAS, RATIO = 0.15, 0.15
 """What a mean may be off in exact sds, and an sd in its own: several times the error of 10,000
 draws (.01 of either); the rest is the training of a small fit."""
-
-
-def linear(theta: Tensor) -> Tensor:
-    """Six noisy linear functions of two parameters."""
-    return theta @ DESIGN.T + NOISE * torch.randn(len(theta), 6)
-
-
-def linear_posterior(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and sds given what x (6,) has."""
-    seen = ~x.isnan()
-    design = DESIGN[seen]
-    covariance = torch.linalg.inv(torch.eye(2) + design.T @ design / NOISE**2)
-    return covariance @ (design.T @ x[seen]) / NOISE**2, covariance.diagonal().sqrt()
 
 
 def check_against(
@@ -59,7 +52,7 @@ def check_against(
 def gappy(tmp_path_factory: pytest.TempPathFactory) -> tuple[abi.ABIPosterior, Path]:
     folder = tmp_path_factory.mktemp("runs") / "gappy"
     words = {"num_simulations": 2_000, "num_rounds": 2, "config": QUICK, "progress": False}
-    return abi.fit(NORMAL, linear, GAPPY, run_dir=folder, **words), folder  # type: ignore[arg-type]
+    return abi.fit(PLANE, linear, GAPPY, run_dir=folder, **words), folder  # type: ignore[arg-type]
 
 
 Gappy = tuple[abi.ABIPosterior, Path]
@@ -86,14 +79,14 @@ def test_a_file_of_a_fit_with_gaps_is_checked_and_refined(gappy: Gappy) -> None:
     fit, folder = gappy
     loaded = abi.load(folder)
     assert torch.equal(loaded.sample((20,)), fit.sample((20,)))
-    checked = loaded.check(100, simulator=linear, prior=NORMAL)
+    checked = loaded.check(100, simulator=linear, prior=PLANE)
     assert checked.pairs is not None
     assert fit.pairs is not None
     assert checked.pairs.num_calls == fit.pairs.num_calls + 100
     assert bool((checked.pairs.x.isnan() == GAPPY.isnan()).all())
     pairs = run(linear, prior_draws(300), seed=1)
     refined = loaded.refine(
-        num_simulations=400, simulations=pairs, simulator=linear, prior=NORMAL, progress=False
+        num_simulations=400, simulations=pairs, simulator=linear, prior=PLANE, progress=False
     )
     check_against(refined.sample((10_000,)), linear_posterior(GAPPY), bias=0.35)
 
@@ -108,7 +101,7 @@ def test_a_run_with_gaps_is_resumed(gappy: Gappy, tmp_path: Path) -> None:
     for name in ("request", "round_01"):
         file = f"{name}.safetensors"
         (tmp_path / "run" / file).write_bytes((folder / file).read_bytes())
-    resumed = abi.resume(tmp_path / "run", NORMAL, linear, progress=False)
+    resumed = abi.resume(tmp_path / "run", PLANE, linear, progress=False)
     assert torch.equal(resumed.sample((20,)), fit.sample((20,)))
 
 
@@ -132,7 +125,7 @@ def test_pictures_show_what_was_measured_and_predict_the_rest(gappy: Gappy) -> N
 def test_simulations_made_before_lose_what_the_observation_lacks() -> None:
     pairs = run(linear, prior_draws(800), seed=3)
     fit = abi.fit(
-        NORMAL, linear, GAPPY, num_simulations=400, num_rounds=1, config=QUICK, progress=False,
+        PLANE, linear, GAPPY, num_simulations=400, num_rounds=1, config=QUICK, progress=False,
         simulations=pairs,
     )  # fmt: skip
     assert fit.state is not None
@@ -159,25 +152,6 @@ def both_unknown(mu: float, log_sd: float, rng: np.random.Generator) -> np.ndarr
     return rng.normal(mu, math.exp(log_sd), rng.integers(1, MOST + 1))
 
 
-def by_quadrature(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of mu ~ N(0, 2) and log sd ~ N(0, 1/2) given items x (k,)."""
-    mu, log_sd = torch.meshgrid(
-        torch.linspace(-8, 8, 401), torch.linspace(-2.5, 2.5, 251), indexing="ij"
-    )
-    log_p = -(mu**2) / 8 - log_sd**2 / 0.5
-    for value in x:
-        log_p = log_p - 0.5 * ((value - mu) / log_sd.exp()) ** 2 - log_sd
-    return moments(log_p, mu, log_sd)
-
-
-def moments(log_p: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
-    weight = (log_p - log_p.max()).double().exp()
-    weight /= weight.sum()
-    mean = torch.stack([(weight * v).sum() for v in values])
-    square = torch.stack([(weight * v.double() ** 2).sum() for v in values])
-    return mean, (square - mean**2).sqrt()
-
-
 def items(k: int, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(1.0, 1.0, k)).float()
 
@@ -192,7 +166,7 @@ def test_one_amortised_fit_answers_for_any_number_of_items(tmp_path: Path) -> No
     for k, x in enumerate(sets):
         draws = fit.sample((10_000,), x=x)
         # Of all numbers of items at once, one flow: less is learned of each.
-        check_against(draws, by_quadrature(x), bias=0.3, ratio=0.25)
+        check_against(draws, items_posterior(x), bias=0.3, ratio=0.25)
         # Of two samples of 10,000 draws whose sds are below 1.
         assert float((together[:, k].mean(dim=0) - draws.mean(dim=0)).abs().max()) < 0.07
     fit.save(tmp_path / "fit")
@@ -214,26 +188,6 @@ def test_a_fit_at_one_set_of_items_is_exact() -> None:
     assert bool(x.isfinite().all())
     assert q.sample(20, x[:3]).shape == (20, 3, 1)
     assert len(theta) == len(x)
-
-
-LIMIT = 0.5
-
-
-def above_limit(theta: Tensor) -> Tensor:
-    """Eight draws of N(mu, 1), of which those below the limit are not seen."""
-    x = theta + torch.randn(len(theta), 8)
-    return torch.where(x < LIMIT, NAN, x)
-
-
-def limited_posterior(x: Tensor) -> tuple[Tensor, Tensor]:
-    mu = torch.linspace(-8.0, 8.0, 4_001).double()
-    seen = x[~x.isnan()].double()
-    log_p = -(mu**2) / 8 - 0.5 * (seen[:, None] - mu).square().sum(dim=0)
-    below = torch.distributions.Normal(mu, 1.0).cdf(torch.tensor(LIMIT).double())
-    return moments(log_p + int(x.isnan().sum()) * below.log(), mu)
-
-
-LIMITED = torch.tensor([0.9, NAN, 1.6, NAN, 0.6, NAN, NAN, 1.1])
 
 
 def test_what_lies_below_a_detection_limit_informs() -> None:
@@ -260,7 +214,7 @@ def test_a_mechanism_of_ones_own_lets_one_fit_answer_for_any_gaps() -> None:
 
     simulator = with_gaps(linear, one_in_four)
     fit = abi.fit(
-        NORMAL, simulator, None, num_simulations=3_000, config=replace(ONE, encoder="flat"),
+        PLANE, simulator, None, num_simulations=3_000, config=replace(ONE, encoder="flat"),
         progress=False,
     )  # fmt: skip
     for gaps in ([], [1], [0, 4]):
@@ -272,8 +226,8 @@ def test_a_mechanism_of_ones_own_lets_one_fit_answer_for_any_gaps() -> None:
     check_against(refined.sample((10_000,)), linear_posterior(GAPPY), bias=0.4, ratio=0.3)
     fresh = replace(fit, problem=None)
     with pytest.raises(ValueError, match="`simulator` must say of gaps what the fit's own said"):
-        fresh.check(100, simulator=linear, prior=NORMAL)
-    assert fresh.check(100, simulator=simulator, prior=NORMAL).verdict.num_calls > 100
+        fresh.check(100, simulator=linear, prior=PLANE)
+    assert fresh.check(100, simulator=simulator, prior=PLANE).verdict.num_calls > 100
 
 
 class Blind(nn.Module):
@@ -316,7 +270,7 @@ def test_a_module_of_ones_own_that_knows_gaps_is_taken() -> None:
 
 def test_baselines_refuse_gaps() -> None:
     for words in ({"x_o": GAPPY}, {"simulator": with_gaps(linear)}):
-        asked = {"prior": NORMAL, "simulator": linear, "x_o": torch.ones(6)} | words
+        asked = {"prior": PLANE, "simulator": linear, "x_o": torch.ones(6)} | words
         with pytest.raises(ValueError, match="`x_o` has gaps, or `simulator` declares some"):
             abi.baselines.rejection_abc(**asked, num_simulations=100)  # type: ignore[arg-type]
 

@@ -11,18 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fits import SMALL
+from fits import TRAINED
 from torch import Tensor
 
 import abi
 from simulators import GaussianLinear, sample_joint, sample_prior, simulate
 
 TASK = GaussianLinear(2, 1.0, 0.01)  # each posterior fills about a hundredth of the prior
-CONFIG = replace(
-    SMALL,
-    encoder="flat",
-    generator_training=replace(abi.ABIConfig().generator_training, num_steps=600),
-)
 CALLS, CHECKED = 2_000, 0.2
 NUM = 4
 
@@ -31,7 +26,7 @@ def several(x: Any, **changes: object) -> abi.Posteriors:
     arguments = {
         "num_simulations": CALLS,
         "num_rounds": 2,
-        "config": CONFIG,
+        "config": TRAINED,
         "progress": False,
         "check_fraction": CHECKED,
     }
@@ -79,7 +74,7 @@ def test_they_share_their_rounds_and_a_region(posteriors: abi.Posteriors) -> Non
 def test_where_they_fill_the_prior_what_is_left_makes_one_round() -> None:
     wide = GaussianLinear(2, 1.0, 0.5)  # each posterior is half as wide as the prior
     rows = sample_joint(wide, 8, seed=1)[1]
-    asked = {"num_simulations": 600, "num_rounds": 3, "config": CONFIG, "check_fraction": 0.0}
+    asked = {"num_simulations": 600, "num_rounds": 3, "config": TRAINED, "check_fraction": 0.0}
     found = abi.fit_many(wide.prior, wide, rows, progress=False, **asked)
     first, second = found[0].rounds
     assert first.simulator_calls < second.simulator_calls
@@ -185,7 +180,7 @@ def test_what_are_no_observations_is_told(observations: Any, message: str) -> No
 
 
 def test_constants_of_one_x_are_refused() -> None:
-    config = replace(CONFIG, accept_fraction=0.5)
+    config = replace(TRAINED, accept_fraction=0.5)
     with pytest.raises(ValueError, match="where there are several observations"):
         several([[0.0, 0.0]], config=config)
 

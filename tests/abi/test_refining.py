@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import problems
 import pytest
 import torch
-from fits import BY_GENERATOR, SMALL, quick_fit
-from torch import Tensor
+from fits import BY_GENERATOR, SMALL, TRAINED, quick_fit
 
 import abi
 from abi.rounds.regions.region import inside_all
@@ -20,15 +19,10 @@ MEAN, SD = torch.tensor([0.5, -0.5]), 0.3 / 3**0.5
 """Of the exact posterior: three looks with sd 0.3 under a flat prior."""
 CALLS = 1_500
 TWO_ROUNDS = {"num_simulations": 600, "num_rounds": 2, "progress": False}
-CONFIG = replace(
-    SMALL,
-    encoder="flat",
-    generator_training=replace(abi.ABIConfig().generator_training, num_steps=600),
-)
 
 
 def first_fit(**changes: object) -> abi.ABIPosterior:
-    return quick_fit(**({"num_simulations": 800, "config": CONFIG} | changes))
+    return quick_fit(**({"num_simulations": 800, "config": TRAINED} | changes))
 
 
 @pytest.fixture(scope="module")
@@ -169,22 +163,14 @@ def test_a_run_folder_goes_on_as_the_fit_in_memory_does(
 def test_an_interrupted_refinement_is_resumed(
     at: str, twice: abi.ABIPosterior, folder: Path
 ) -> None:
-    calls = {"the first call": 0, "the second round": 250, "the check": 520}[at]
-    made = 0
-
-    def interrupted(theta: Tensor) -> Tensor:
-        nonlocal made
-        made += len(theta)
-        if made > calls:
-            raise KeyboardInterrupt
-        return problems.simulate(theta)
-
+    most = {"the first call": 0, "the second round": 250, "the check": 520}[at]
+    interrupted = problems.Counting(most)
     task = from_function(interrupted, problems.BOX, batched=True)
     with pytest.raises(KeyboardInterrupt):
         abi.resume(folder, problems.BOX, task, **TWO_ROUNDS)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="has not ended"):
         abi.resume(folder, problems.BOX, task, num_simulations=600)
-    calls = 10_000
+    interrupted.most = math.inf
     resumed = abi.resume(folder, problems.BOX, task, progress=False)
     assert torch.equal(resumed.sample((50,)), twice.sample((50,)))
     assert resumed.num_simulations == twice.num_simulations

@@ -166,19 +166,11 @@ def test_the_global_random_state_does_not_matter() -> None:
 
 def test_a_resumed_fit_is_the_uninterrupted_fit(tmp_path: Path) -> None:
     whole = quick_fit(num_rounds=3, run_dir=tmp_path / "whole")
-
-    def rounds_done(folder: Path) -> int:
-        return len(list(folder.glob("round_*.safetensors")))
-
-    def interrupted(theta: Tensor) -> Tensor:
-        if rounds_done(tmp_path / "cut") >= 2:
-            raise KeyboardInterrupt
-        return problems.simulate(theta)
-
+    cut = tmp_path / "cut"
     with pytest.raises(KeyboardInterrupt):
-        quick_fit(simulator=interrupted, num_rounds=3, run_dir=tmp_path / "cut")
-    assert rounds_done(tmp_path / "cut") == 2
-    resumed = abi.resume(tmp_path / "cut", problems.BOX, problems.simulate, progress=False)
+        quick_fit(simulator=problems.interrupted_after(cut, 2), num_rounds=3, run_dir=cut)
+    assert problems.rounds_done(cut) == 2
+    resumed = abi.resume(cut, problems.BOX, problems.simulate, progress=False)
     assert torch.equal(resumed.sample((100,)), whole.sample((100,)))
     assert [r.tolerance for r in resumed.rounds] == [r.tolerance for r in whole.rounds]
 
@@ -272,16 +264,10 @@ def test_things_of_the_wrong_kind_are_refused_by_name(name: str, value: object) 
 
 
 def test_a_wrong_observation_is_found_before_the_budget_is_spent() -> None:
-    calls = 0
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     with pytest.raises(ValueError, match="`x_o`"):
         quick_fit(simulator=counting, x_o=torch.zeros(5))
-    assert calls <= 32
+    assert counting.calls <= 32
 
 
 @pytest.mark.parametrize(

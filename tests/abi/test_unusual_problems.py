@@ -83,18 +83,12 @@ def test_every_model_is_fitted_by_the_defaults(model: Any, seed: int) -> None:
 
 def test_no_call_is_made_beyond_the_budget() -> None:
     """Not even to see how long x is."""
-    calls = 0
-
-    def counted(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
-    task = from_function(counted, problems.BOX, batched=True)
-    assert quick_fit(simulator=task, num_simulations=400).num_simulations == calls == 400
-    calls = 0
+    counting = problems.Counting()
+    task = from_function(counting, problems.BOX, batched=True)
+    assert quick_fit(simulator=task, num_simulations=400).num_simulations == counting.calls == 400
+    counting.calls = 0
     baselines.rejection_abc(problems.BOX, task, X_O, num_simulations=200)
-    assert calls == 200
+    assert counting.calls == 200
 
 
 def test_a_function_may_write_into_its_parameters() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from one_look import TASK, exact
 from torch import Tensor
 
 import abi
@@ -21,14 +22,13 @@ from abi.generators.flow_network import FlowSettings
 from abi.generators.push_forward.potnet import POTNetSettings
 from abi.generators.push_forward.wgan import WGANSettings
 from abi.training.loop import TrainingSettings
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from simulators.random import as_count
 from validation import ColtTraining, Training
 from validation.laboratory.trained_tests import ScoreTest, TrainedColt
 from validation.perturbations.diffusion.edm import DiffusionTraining
 from validation.perturbations.sphere_law import FlowTraining
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 NETWORKS = (Training, ColtTraining, TrainingSettings, FlowSettings, POTNetSettings, WGANSettings,
             DiffusionTraining, FlowTraining)  # fmt: skip
 SETTINGS = (*NETWORKS, abi.ABIConfig, TrainedColt)
@@ -253,10 +253,6 @@ def test_what_is_no_count_is_told_with_its_kind() -> None:
 
 def never(theta: Tensor) -> Tensor:
     raise AssertionError("the simulator was called")
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
 
 
 def asked_too_early(num_samples: int, x: Tensor) -> Tensor:

@@ -275,16 +275,10 @@ def two_flat(x: Tensor) -> Tensor:
 def test_what_is_wrong_is_named_before_the_first_call(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    calls = 0
-
-    def counted(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     with pytest.raises((TypeError, ValueError), match=message):
-        quick_fit(simulator=counted, run_dir=tmp_path / "run", **changes)
-    assert calls == 0
+        quick_fit(simulator=counting, run_dir=tmp_path / "run", **changes)
+    assert counting.calls == 0
     assert not (tmp_path / "run").exists()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 import torch
 from fits import X_O, quick_fit
@@ -255,16 +256,7 @@ def test_an_x_o_in_other_units_is_told_and_never_passes() -> None:
 
 
 def test_ctrl_c_and_the_same_words_again_tell_how_to_go_on(tmp_path: Path) -> None:
-    calls = 0
-
-    def interrupted(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        if calls > 300:
-            raise KeyboardInterrupt
-        return theta.repeat(1, 3) + 0.3 * torch.randn(len(theta), 6)
-
-    task = simulators.from_function(interrupted, PRIOR, batched=True)
+    task = simulators.from_function(problems.Counting(most=300), PRIOR, batched=True)
     budget: dict[str, Any] = {"num_simulations": 500, "check_fraction": 0.0, "run_dir": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         quick_fit(prior=PRIOR, simulator=task, **budget)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from one_look import TASK, exact
 from torch import Tensor
 
 import validation
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from validation import METHODS, NOTES, ColtTraining, Training, ValidationResult
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=4, batch_size=50)
 BALLS = ColtTraining(hidden=(8,), epochs=3, draws_per_epoch=5)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -33,10 +33,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lc2st": {"training": QUICK, "num_nulls": 9, "num_x_o": 2},
     "local_hpd": {"training": QUICK, "num_nulls": 9, "num_x_o": 2, "num_samples": 10},
 }
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
 
 
 def run(name: str, q: Callable[..., object], theta: Tensor, x: Tensor, **changes: Any) -> float:

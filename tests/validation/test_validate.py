@@ -8,6 +8,7 @@ import time
 import pandas as pd
 import pytest
 import torch
+from one_look import SD, TASK, exact_law
 from torch import Tensor
 from torch.distributions import Normal
 
@@ -15,13 +16,6 @@ import validation
 from simulators import GaussianLinear, sample_joint
 from simulators.random import isolated_rng
 from validation import Report, validate, validate_at
-
-TASK = GaussianLinear(2, 1.0, 1.0)
-SD = 0.5**0.5
-
-
-def exact(x: Tensor) -> Normal:
-    return Normal(x / 2, SD)
 
 
 def narrow(x: Tensor) -> Normal:
@@ -50,8 +44,10 @@ def test_an_exact_posterior_is_rejected_at_the_level_whichever_x_o() -> None:
     tries, rejections = 60, [0, 0]
     for seed in range(tries):
         theta, x = sample_joint(TASK, 80, seed=seed)
-        rejections[0] += validate(exact, theta, x, seed=seed).rejects
-        rejections[1] += validate_at(exact, theta, x, torch.zeros(2), "panel", seed=seed).rejects
+        rejections[0] += validate(exact_law, theta, x, seed=seed).rejects
+        rejections[1] += validate_at(
+            exact_law, theta, x, torch.zeros(2), "panel", seed=seed
+        ).rejects
     most = 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / tries)
     assert max(rejections) / tries <= most
 
@@ -69,16 +65,16 @@ def test_a_posterior_that_is_wrong_at_x_o_alone_is_rejected_there_and_named() ->
 
 
 def test_the_local_tests_stand_beside_the_p_value_at_x_o(joint: tuple[Tensor, Tensor]) -> None:
-    report = validate_at(exact, *joint, joint[1][0])
+    report = validate_at(exact_law, *joint, joint[1][0])
     assert [result.method for result in report.results] == ["panel", "lc2st", "local_hpd"]
     assert report.p_value == report.results[0].p_value
     assert "lc2st" in report.results[0].details["p_values"]
     with pytest.raises(ValueError, match="`x_o` must be one observation"):
-        validate_at(exact, *joint, joint[1][:2])
+        validate_at(exact_law, *joint, joint[1][:2])
     with pytest.raises(ValueError, match="`methods` must be out of panel, lc2st, local_hpd"):
-        validate_at(exact, *joint, joint[1][0], "sbc")
+        validate_at(exact_law, *joint, joint[1][0], "sbc")
     with pytest.raises(ValueError, match="take validate_at"):
-        validate(exact, *joint, x_o=joint[1][0])
+        validate(exact_law, *joint, x_o=joint[1][0])
 
 
 def test_at_the_prompt_it_is_a_line_and_printed_ten(rejected: Report) -> None:
@@ -120,7 +116,7 @@ def test_named_tests_are_adjusted_for_their_number_and_all_can_be_named(
     assert report.failures[0].startswith("sbc rejects: it sees marginals")
     assert validation.run.test_names("all") == list(validation.METHODS)
     with pytest.raises(ValueError, match='`methods` must be "all" or out of panel, sbc'):
-        validate(exact, *joint, "sbx")
+        validate(exact_law, *joint, "sbx")
 
 
 def test_the_same_seed_gives_the_same_answer(
@@ -133,7 +129,7 @@ def test_the_same_seed_gives_the_same_answer(
 @pytest.mark.parametrize(("count", "width"), [(10, 1), (20, 40)])
 def test_few_pairs_and_many_parameters_are_judged(count: int, width: int) -> None:
     theta, x = sample_joint(GaussianLinear(width, 1.0, 1.0), count, seed=3)
-    report = validate(exact, theta, x)
+    report = validate(exact_law, theta, x)
     assert 0.0 < report.p_value <= 1.0
     assert report.results[0].details["num_pairs"] == count
 
@@ -143,7 +139,7 @@ def test_pairs_that_do_not_fit_into_memory_are_fewer_and_that_is_said() -> None:
 
     theta, x = sample_joint(GaussianLinear(100, 1.0, 1.0), 4_000, seed=4)
     start = time.process_time()
-    result = validation.panel(exact, theta, x, num_swaps=19)
+    result = validation.panel(exact_law, theta, x, num_swaps=19)
     assert time.process_time() - start < 60.0
     assert result.details["num_pairs"] < 4_000
     assert result.details["num_samples"] == num_draws(4_000, 100) == 25

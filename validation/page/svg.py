@@ -25,24 +25,27 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _ROLES = {colour: name for name, colour in LIGHT.items()}
 _DEFAULTS = {"stroke-linejoin", "font-family", "stroke-miterlimit", "font-weight", "font-style"}
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # words stay words, in the page's font
+AXES: dict[Any, Any] = {
     "text.parse_math": False,  # a parameter may be called $x$
-    "font.size": 11.0,
     "axes.edgecolor": LIGHT["muted"],
     "axes.labelcolor": LIGHT["ink"],
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.unicode_minus": True,
     "axes.formatter.useoffset": False,
     "xtick.color": LIGHT["muted"],
     "ytick.color": LIGHT["muted"],
+    "lines.solid_capstyle": "round",
+}
+"""matplotlib's settings that give axes the page's look, in a page and in a notebook."""
+_STYLE = AXES | {
+    "svg.fonttype": "none",  # words stay words, in the page's font
+    "font.size": 11.0,
+    "axes.unicode_minus": True,
     "xtick.labelsize": 10.0,
     "ytick.labelsize": 10.0,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
-    "lines.solid_capstyle": "round",
     "path.simplify_threshold": 0.3,
 }
 

@@ -13,7 +13,7 @@ import distributed
 import numpy as np
 import pytest
 import torch
-from invoked_commands import invoke
+from invoked_commands import invoke, refused
 from pages import Outline, stub
 
 import validation
@@ -76,14 +76,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-
-def refused(*words: str) -> str:
-    """The one line with which a command refuses."""
-    done = invoke(*words)
-    assert isinstance(done.exception, ValueError), done.output
-    assert "\n" not in str(done.exception)
-    return str(done.exception)
 
 
 def saved(rejects: tuple[bool, ...], methods: tuple[str, ...] = ("c2st", "sbc")) -> dict[str, Any]:

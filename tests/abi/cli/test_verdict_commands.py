@@ -14,7 +14,7 @@ import problems
 import pytest
 import torch
 from fits import BY_GENERATOR, X_O, quick_fit
-from invoked_commands import invoke
+from invoked_commands import invoke, refused
 
 import abi
 import abi.cli.fit
@@ -68,14 +68,6 @@ def folder(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def generated() -> abi.ABIPosterior:
     """A fit whose generator knows the posterior at x_o alone."""
     return quick_fit(config=BY_GENERATOR["mixture"], num_simulations=800)
-
-
-def refused(*words: str) -> str:
-    """The one line with which a command refuses."""
-    done = invoke(*words)
-    assert isinstance(done.exception, ValueError), done.output
-    assert "\n" not in str(done.exception)
-    return str(done.exception)
 
 
 def summary_of(run: str = "run") -> dict[str, Any]:

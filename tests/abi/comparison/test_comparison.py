@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 import torch
+from model_choice import CASES, exact_counts
 from torch import Tensor, nn
-from torch.distributions import Beta, Gamma, Independent, MultivariateNormal, Normal
+from torch.distributions import Independent, MultivariateNormal, Normal
 
 import abi
 from abi.comparison.pairs import parted
-from simulators import from_function, sample_joint, simulate
+from simulators import sample_joint, simulate
 from simulators.random import isolated_rng, torch_generator
 
-ITEMS, COUNTS = 8, 8
+ITEMS = 8
 
 
 class Items:
@@ -69,36 +70,6 @@ def items_with_odds(odds: float) -> Tensor:
     return pattern + low
 
 
-def poisson(theta: Tensor) -> Tensor:
-    return torch.poisson(theta.expand(-1, COUNTS))
-
-
-def geometric(theta: Tensor) -> Tensor:
-    u = torch.rand(len(theta), COUNTS).clamp_min(1e-12)
-    return torch.floor(u.log() / torch.log1p(-theta))
-
-
-COUNTED = {
-    "poisson": from_function(poisson, Independent(Gamma(torch.tensor([4.0]), 1.0), 1), True),
-    "geometric": from_function(
-        geometric, Independent(Beta(torch.tensor([3.0]), torch.tensor([10.0])), 1), True
-    ),
-}
-
-
-def log_bayes_factor_of_counts(x: Tensor) -> float:
-    """Gamma(4, 1) mixed Poisson over Beta(3, 10) mixed geometric, of counts (8,)."""
-    total = x.double().sum()
-    first = torch.lgamma(4 + total) - math.lgamma(4.0) - (4 + total) * math.log(1.0 + COUNTS)
-    first = first - torch.lgamma(x.double() + 1).sum()
-
-    def log_beta(a: Tensor, b: Tensor) -> Tensor:
-        return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
-
-    three, ten = torch.tensor(3.0).double(), torch.tensor(10.0).double()
-    return float(first - log_beta(three + COUNTS, ten + total) + log_beta(three, ten))
-
-
 def compare(models: Any = TWO, x_o: Any = None, **changes: Any) -> abi.ModelComparison:
     words = {"num_simulations": 600, "encoder": "moments", "progress": False, **changes}
     return abi.compare_models(models, items_with_odds(1.0) if x_o is None else x_o, **words)
@@ -141,10 +112,10 @@ def test_beyond_what_pairs_can_show_it_says_at_least(found: abi.ModelComparison)
 
 
 def test_most_intervals_hold_the_exact_bayes_factor_of_counts() -> None:
-    x = torch.cat([sample_joint(task, 8, seed=5)[1] for task in COUNTED.values()])
-    found = compare(COUNTED, x[0], num_simulations=6_000, encoder="moments+sorted")
+    x = torch.cat([sample_joint(task, 8, seed=5)[1] for task in CASES["counts"].values()])
+    found = compare(CASES["counts"], x[0], num_simulations=6_000, encoder="moments+sorted")
     factors = [found.at(row).log_bayes_factor("poisson", "geometric") for row in x]
-    exact = [log_bayes_factor_of_counts(row) for row in x]
+    exact = exact_counts(x).tolist()
     held = [f.low <= value <= f.high for f, value in zip(factors, exact, strict=True)]
     assert sum(held) >= 12  # of 16 at 95% fewer than 12 have a probability below 1e-3
     even = [(f.value, value) for f, value in zip(factors, exact, strict=True) if abs(value) < 3.0]

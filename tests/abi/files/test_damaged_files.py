@@ -115,22 +115,14 @@ def test_a_file_that_lost_its_digest_is_refused(
 
 
 def test_a_damaged_round_is_refused_before_a_call_is_made(tmp_path: Path) -> None:
-    calls = 0
-
-    def once(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        if (tmp_path / "round_01.safetensors").is_file():
-            raise KeyboardInterrupt
-        return problems.simulate(theta)
-
+    once = problems.interrupted_after(tmp_path, 1)
     with pytest.raises(KeyboardInterrupt):
         quick_fit(simulator=once, num_simulations=600, run_dir=tmp_path)
     path = tmp_path / "round_01.safetensors"
     whole = bytearray(path.read_bytes())
     whole[-1] ^= 255
     path.write_bytes(whole)
-    calls = 0
+    counting = problems.Counting()
     with pytest.raises(ValueError, match=r"^`path`: .*round_01.* do not match its digest"):
-        abi.resume(tmp_path, problems.BOX, once, progress=False)
-    assert calls == 0
+        abi.resume(tmp_path, problems.BOX, counting, progress=False)
+    assert counting.calls == 0

@@ -151,24 +151,13 @@ def test_records_of_earlier_rounds_are_read_without_what_they_did_not_have(
 def test_an_earlier_run_resumes_to_the_answer_it_would_have_had(tmp_path: Path) -> None:
     """It kept no calls for a check: the rounds share all of them, as they did."""
     whole = quick_fit(num_rounds=2, check_fraction=0.0)
-    calls = 0
-
-    def interrupted(theta: Tensor) -> Tensor:
-        if (tmp_path / "round_01.safetensors").is_file():
-            raise KeyboardInterrupt
-        return problems.simulate(theta)
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    interrupted, counting = problems.interrupted_after(tmp_path, 1), problems.Counting()
     with pytest.raises(KeyboardInterrupt):
         quick_fit(simulator=interrupted, num_rounds=2, check_fraction=0.0, run_dir=tmp_path)
     as_version_6_run(tmp_path)
     task = from_function(counting, problems.BOX, batched=True)
     resumed = abi.resume(tmp_path, problems.BOX, task, progress=False)
-    assert calls == whole.rounds[-1].simulator_calls
+    assert counting.calls == whole.rounds[-1].simulator_calls
     assert torch.equal(resumed.sample((50,)), whole.sample((50,)))
     assert resumed.num_simulations == whole.num_simulations == 1_200
     assert resumed.verdict.outcome == "cannot tell"

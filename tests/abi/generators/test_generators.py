@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from fits import small_flow
 from torch import Tensor, nn
 from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
 
@@ -234,15 +235,9 @@ def test_an_encoder_learns_with_the_first_flow_and_is_left_as_it_was_given() -> 
     with isolated_rng(0):
         encoder = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
     before = copy.deepcopy(encoder.state_dict())
-    model, _ = fit_flow(
-        theta,
-        Support(torch.tensor([-torch.inf]), torch.tensor([torch.inf])),
-        settings=FlowSettings(num_transforms=1, hidden=(32,)),
-        training=TrainingSettings(max_epochs=20),
-        seed=0,
-        num_flows=2,
-        given=Conditioning(encoder, x, torch.tensor([-1.5, 0.3])),
-    )
+    given = Conditioning(encoder, x, torch.tensor([-1.5, 0.3]))
+    training = TrainingSettings(max_epochs=20)
+    model = small_flow(theta, Support.everywhere(1), 32, training, num_flows=2, given=given)
     draws = model.sample(4_000, seed=1)
     assert float(draws.mean()) == pytest.approx(1.5, abs=0.1)
     assert float(draws.std()) == pytest.approx(0.2, abs=0.06)
@@ -256,14 +251,7 @@ def test_an_encoder_learns_with_the_first_flow_and_is_left_as_it_was_given() -> 
 def test_several_flows_are_one_normalised_density_in_equal_parts() -> None:
     theta = torch.randn(600, 1, generator=torch_generator(0))
     support = Support(torch.tensor([-6.0]), torch.tensor([6.0]))
-    model, _ = fit_flow(
-        theta,
-        support,
-        settings=FlowSettings(num_transforms=1, hidden=(16,)),
-        training=TrainingSettings(max_epochs=10),
-        seed=0,
-        num_flows=3,
-    )
+    model = small_flow(theta, support, 16, TrainingSettings(max_epochs=10), num_flows=3)
     grid = torch.linspace(-5.999, 5.999, 20_001)[:, None]
     density = model.log_prob(grid).exp()
     assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(1.0, abs=1e-3)

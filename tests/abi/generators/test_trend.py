@@ -6,12 +6,13 @@ import math
 
 import pytest
 import torch
+from fits import small_flow
 from torch import Tensor
 
 from abi.encoders.item import InputScaling
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings, build_flow
-from abi.generators.flow_training import Conditioning, fit_flow
+from abi.generators.flow_training import Conditioning
 from abi.generators.support import Support
 from abi.generators.trend import Trend, fit_trend, with_products
 from abi.training.loop import TrainingSettings
@@ -120,15 +121,9 @@ def test_the_posterior_of_ten_linear_parameters_is_found_by_the_trend_alone() ->
     """At 2,000 pairs its mean is off by a fifth of a sd where flows alone were by half."""
     task = GaussianLinear()
     theta, x = sample_joint(task, 2_000, seed=0)
-    anywhere = Support.everywhere(10)
-    model, _ = fit_flow(
-        theta,
-        anywhere,
-        settings=FlowSettings(num_transforms=1, hidden=(32,)),
-        training=TrainingSettings(max_epochs=12),
-        seed=0,
-        given=Conditioning(InputScaling(x), x, task.observation, "flat"),
-    )
+    given = Conditioning(InputScaling(x), x, task.observation, "flat")
+    training = TrainingSettings(max_epochs=12)
+    model = small_flow(theta, Support.everywhere(10), 32, training, given=given)
     q = ConditionalFlows.of(model)
     assert q is not None
     x_o = task(torch.full((1, 10), 0.3), seed=5)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from pages import Outline, check_of, checked, exact, judged, page_for, stub
+from one_look import exact
+from pages import Outline, check_of, checked, judged, page_for, stub
 
 import abi
 from abi.plan import Plan

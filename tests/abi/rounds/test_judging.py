@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import problems
 import pytest
 import torch
 from fits import X_O, quick_fit
+from problems import interrupted_after, rounds_done
 from torch import Tensor, nn
 
 import abi
@@ -16,22 +16,6 @@ from abi.rounds.judging import is_enough
 from abi.verdict.record import Check
 from simulators import from_function
 from validation.swaps.deviations import Deviation
-
-
-def rounds_done(folder: Path) -> int:
-    return len(list(folder.glob("round_*.safetensors")))
-
-
-def interrupted_after(folder: Path, rounds: int) -> Callable[[Tensor], Tensor]:
-    """A simulator that is stopped once so many rounds are on the disk."""
-
-    def simulate(theta: Tensor) -> Tensor:
-        if rounds_done(folder) >= rounds:
-            raise KeyboardInterrupt
-        return problems.simulate(theta)
-
-    return simulate
-
 
 ASKED: dict[str, object] = {"num_rounds": 3, "stop_when": 1e-6}
 
@@ -77,16 +61,10 @@ def test_a_fit_stopped_between_rounds_and_before_its_check_resumes_to_the_same_v
     with pytest.raises(KeyboardInterrupt):
         abi.resume(tmp_path, problems.BOX, interrupted_after(tmp_path, 3), progress=False)
     assert rounds_done(tmp_path) == 3  # and no call of the check is made
-    calls = 0
-
-    def counting(theta: Tensor) -> Tensor:
-        nonlocal calls
-        calls += len(theta)
-        return problems.simulate(theta)
-
+    counting = problems.Counting()
     task = from_function(counting, problems.BOX, batched=True)  # it is not called to find its form
     resumed = abi.resume(tmp_path, problems.BOX, task, progress=False)
-    assert calls == whole.verdict.num_calls == 84
+    assert counting.calls == whole.verdict.num_calls == 84
     assert resumed.verdict == whole.verdict
     assert resumed.pairs is not None
     assert whole.pairs is not None

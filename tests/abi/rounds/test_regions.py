@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from fits import small_flow
 from torch import Tensor
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal, Uniform
 
 from abi.encoders.item import InputScaling
 from abi.generators.flow import FlowModel
-from abi.generators.flow_network import FlowSettings
-from abi.generators.flow_training import Conditioning, fit_flow
+from abi.generators.flow_training import Conditioning
 from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
 from abi.rounds.regions import drawing, finding
@@ -42,9 +42,7 @@ class Sampler:
 def narrow_flow(mean: float = 0.5, sd: float = 0.2, seed: int = 0) -> FlowModel:
     """A flow of N(mean, sd^2) in each of two coordinates."""
     theta = mean + sd * torch.randn(2_000, 2, generator=torch_generator(seed))
-    training = TrainingSettings(num_steps=150)
-    settings = FlowSettings(num_transforms=1, hidden=(16,))
-    return fit_flow(theta, EVERYWHERE, settings=settings, training=training, seed=seed)[0]
+    return small_flow(theta, EVERYWHERE, 16, TrainingSettings(num_steps=150), seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -207,14 +205,9 @@ def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, ben
     noise = 0.1 * torch.randn(n, theta_dim, generator=torch_generator(1))
     theta = (x.abs() if bent else x) + noise
     x_o = torch.full((theta_dim,), 2.0)
-    model, _ = fit_flow(
-        theta,
-        Support.everywhere(theta_dim),
-        settings=FlowSettings(num_transforms=1, hidden=(32,)),
-        training=TrainingSettings(num_steps=400),
-        seed=0,
-        given=Conditioning(InputScaling(x), x, x_o, "flat"),
-    )
+    given = Conditioning(InputScaling(x), x, x_o, "flat")
+    training = TrainingSettings(num_steps=400)
+    model = small_flow(theta, Support.everywhere(theta_dim), 32, training, given=given)
     prior = Independent(Normal(torch.zeros(theta_dim), torch.ones(theta_dim)), 1)
     region = high_density_region(model, prior, (), seed=1)
     assert float(region.contains(theta).float().mean()) < 0.25

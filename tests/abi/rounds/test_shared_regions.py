@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from fits import small_flow
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal, Uniform
 
 from abi.encoders.layout import PLAIN
 from abi.generators.conditional import ConditionalFlows
-from abi.generators.flow_network import FlowSettings
-from abi.generators.flow_training import Conditioning, fit_flow
+from abi.generators.flow_training import Conditioning
 from abi.generators.support import Support
 from abi.rounds.regions import drawing
 from abi.rounds.regions.drawing import sample_inside
@@ -32,15 +32,9 @@ def q() -> ConditionalFlows:
     noise = torch_generator(0)
     x = 3.0 * torch.randn(2_000, 2, generator=noise)
     theta = x + 0.2 * torch.randn(2_000, 2, generator=noise)
-    model, _ = fit_flow(
-        theta,
-        EVERYWHERE,
-        settings=FlowSettings(num_transforms=1, hidden=(16,)),
-        training=TrainingSettings(num_steps=200),
-        seed=0,
-        given=Conditioning(torch.nn.Identity(), x, X[0], "flat", PLAIN, False),
-    )
-    found = ConditionalFlows.of(model)
+    given = Conditioning(torch.nn.Identity(), x, X[0], "flat", PLAIN, False)
+    training = TrainingSettings(num_steps=200)
+    found = ConditionalFlows.of(small_flow(theta, EVERYWHERE, 16, training, given=given))
     assert found is not None
     return found
 

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 import torch
+from one_look import TASK, exact, prior
 from torch.distributions import Normal
 
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from simulators.random import isolated_rng
 from validation import (
     Training,
@@ -23,7 +24,6 @@ from validation.scores.classifiers import fit_classifiers
 from validation.scores.stacked import Adam, Backpropagation, even_widths, forward, initial_weights
 from validation.scores.uniformity import ks_uniform
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=8, learning_rate=1e-2, batch_size=50)
 METHODS: dict[str, Callable[..., object]] = {
     "c2st": c2st,
@@ -35,14 +35,6 @@ METHODS: dict[str, Callable[..., object]] = {
     "conformal_multiple": partial(conformal_multiple, num_permutations=99),
     "discriminative_calibration": partial(discriminative_calibration, num_permutations=99),
 }
-
-
-def exact(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
-
-
-def prior(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return torch.randn(num_samples, *x.shape)
 
 
 def ratio(theta: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

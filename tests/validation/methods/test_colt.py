@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from one_look import SD, TASK, exact, prior, wrong_for_positive_x
 from torch import Tensor
 from torch.distributions import Normal
 
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from simulators.random import isolated_rng
 from validation import (
     ColtTraining,
@@ -35,8 +36,6 @@ from validation.scores.ball_ranks import soft_ranks
 from validation.scores.divergences import sinkhorn_to_uniform, wasserstein_to_uniform
 from validation.scores.frames import frame_of
 
-TASK = GaussianLinear(2, 1.0, 1.0)
-SD = 0.5**0.5
 BALLS = ColtTraining(hidden=(16,), epochs=10, learning_rate=1e-2, draws_per_epoch=10)
 QUICK = Training(hidden=(8,), max_epochs=8, learning_rate=1e-2, batch_size=50)
 RUNS: dict[str, Callable[..., Any]] = {
@@ -45,19 +44,6 @@ RUNS: dict[str, Callable[..., Any]] = {
     "score_rank": partial(score_rank, num_samples=20, training=QUICK, num_nulls=199),
     "local_hpd": partial(local_hpd, num_samples=20, training=QUICK, num_nulls=19, num_x_o=3),
 }
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + SD * torch.randn(num_samples, *x.shape)
-
-
-def prior(num_samples: int, x: Tensor) -> Tensor:
-    return torch.randn(num_samples, *x.shape)
-
-
-def wrong_for_positive_x(num_samples: int, x: Tensor) -> Tensor:
-    """Off by two standard deviations where x_1 > 0, exact elsewhere."""
-    return exact(num_samples, x) + 1.4 * (x[:, :1] > 0)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from one_look import TASK, exact
 from torch import Tensor
 
 from simulators import GaussianLinear, sample_joint
@@ -34,15 +35,10 @@ from validation.posteriors.draws import given
 
 pandas = pytest.importorskip("pandas")
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=4, batch_size=50)
 BALLS = ColtTraining(hidden=(8,), epochs=3, draws_per_epoch=5)
 NAMES = list(METHODS)
 EVENT = (1, 2, 2)
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
 
 
 def of_images(num_samples: int, x: Tensor) -> Tensor:

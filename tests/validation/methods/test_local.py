@@ -7,29 +7,19 @@ from typing import Any
 
 import pytest
 import torch
+from one_look import SD, TASK, exact, wrong_for_positive_x
 from torch import Tensor
 from torch.distributions import Normal
 
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from validation import Training, as_posterior, fit_flow_null, fit_lc2st, lc2st
 from validation.methods.local import base_space
 from validation.methods.local import classifier as local_classifier
 from validation.posteriors.protocol import BatchedPosterior
 from validation.scores.classifiers import fit_classifiers
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=8, learning_rate=1e-2, batch_size=50)
 X_O = torch.tensor([[0.0, 0.0], [1.5, -1.0], [-2.0, 2.0]])
-SD = 0.5**0.5
-
-
-def exact(num_samples: int, x: Tensor) -> Tensor:
-    return x / 2 + SD * torch.randn(num_samples, *x.shape)
-
-
-def shifted_where_large(num_samples: int, x: Tensor) -> Tensor:
-    """Exact for negative x_1, off by two standard deviations for positive."""
-    return exact(num_samples, x) + 1.4 * (x[:, :1] > 0)
 
 
 def affine_flow(scale: float) -> BatchedPosterior:
@@ -88,7 +78,7 @@ def test_a_precomputed_null_gives_the_same_p_value_and_serves_another_flow() -> 
 
 def test_lc2st_finds_where_the_posterior_fails() -> None:
     theta, x = sample_joint(TASK, 1_000, 1)
-    fitted = fit_lc2st(shifted_where_large, theta, x, num_nulls=50)
+    fitted = fit_lc2st(wrong_for_positive_x, theta, x, num_nulls=50)
     assert fitted.test(torch.tensor([2.0, 0.0])).p_value == pytest.approx(1 / 51)
     assert fitted.test(torch.tensor([-2.0, 0.0])).p_value > 0.05
 

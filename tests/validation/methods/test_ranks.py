@@ -9,31 +9,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_look import TASK, exact, exact_law, prior
 from torch.distributions import Normal
 
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from simulators.random import child_seed, torch_generator
 from validation import ValidationResult, hpd, sbc, tarp
 from validation.scores.uniformity import holm, ks_uniform, permutation_p, randomised_ranks
 
-TASK = GaussianLinear(2, 1.0, 1.0)
 METHODS = {"sbc": sbc, "tarp": tarp, "hpd": hpd}
 
 
-def exact(x: torch.Tensor) -> Normal:
-    return Normal(x / 2, 0.5**0.5)
-
-
-def exact_draws(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
-
-
-def prior_draws(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return torch.randn(num_samples, *x.shape)
-
-
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("q", [exact, exact_draws])
+@pytest.mark.parametrize("q", [exact_law, exact])
 def test_rank_tests_hold_their_level(name: str, q: Callable[..., object]) -> None:
     p_values = []
     for seed in range(200):
@@ -49,7 +37,7 @@ def test_p_values_of_exact_tests_are_uniform(name: str) -> None:
     p_values = []
     for seed in range(200):
         theta, x = sample_joint(TASK, 30, seed)
-        p_values.append(METHODS[name](exact_draws, theta, x, num_samples=6, seed=seed).p_value)
+        p_values.append(METHODS[name](exact, theta, x, num_samples=6, seed=seed).p_value)
     assert ks_uniform(torch.tensor(p_values))[1] > 0.001
 
 
@@ -64,7 +52,7 @@ def test_an_overconfident_posterior_is_rejected(name: str) -> None:
 def test_the_prior_passes_every_rank_test(name: str) -> None:
     # They look at the average over x alone: for that the prior is the right answer.
     theta, x = sample_joint(TASK, 300, 1)
-    assert not METHODS[name](prior_draws, theta, x, num_samples=100).reject(0.01)
+    assert not METHODS[name](prior, theta, x, num_samples=100).reject(0.01)
 
 
 @settings(max_examples=25, deadline=None)
@@ -93,16 +81,16 @@ def test_holm_is_monotone_and_never_below_the_raw_p_value() -> None:
 def test_the_same_seed_gives_the_same_p_value_and_another_seed_another(name: str) -> None:
     theta, x = sample_joint(TASK, 50, 2)
     run = METHODS[name]
-    first = run(exact, theta, x, num_samples=20, seed=1)
-    assert first.p_value == run(exact, theta, x, num_samples=20, seed=1).p_value
-    assert first.p_value != run(exact, theta, x, num_samples=20, seed=2).p_value
+    first = run(exact_law, theta, x, num_samples=20, seed=1)
+    assert first.p_value == run(exact_law, theta, x, num_samples=20, seed=1).p_value
+    assert first.p_value != run(exact_law, theta, x, num_samples=20, seed=2).p_value
     assert first.seed == 1
 
 
 def test_one_draw_an_observation_is_enough_for_sbc_and_tarp() -> None:
     theta, x = sample_joint(TASK, 50, 3)
     for run in (sbc, tarp):
-        assert 0.0 < run(exact, theta, x, num_samples=1).p_value <= 1.0
+        assert 0.0 < run(exact_law, theta, x, num_samples=1).p_value <= 1.0
 
 
 def test_all_ties_give_a_uniform_rank_and_a_valid_p_value() -> None:
@@ -127,7 +115,7 @@ def test_bad_pairs_are_refused_with_what_came(name: str, fault: str) -> None:
     spoil, message = BAD[fault]
     theta, x = spoil(*sample_joint(TASK, 50, 4))
     with pytest.raises(ValueError, match=message):
-        METHODS[name](exact, theta, x, num_samples=5)
+        METHODS[name](exact_law, theta, x, num_samples=5)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -138,7 +126,7 @@ def test_a_posterior_that_draws_nan_or_another_dimension_is_refused(name: str) -
     with pytest.raises(ValueError, match="dimension 2, as `theta` has; its draws have 3"):
         METHODS[name](lambda num, x: torch.zeros(num, len(x), 3), theta, x)
     with pytest.raises(ValueError, match="at least 1; got 0"):
-        METHODS[name](exact, theta, x, num_samples=0)
+        METHODS[name](exact_law, theta, x, num_samples=0)
 
 
 def test_constant_columns_do_not_break_coverage() -> None:
@@ -146,7 +134,7 @@ def test_constant_columns_do_not_break_coverage() -> None:
     theta[:, 1] = 3.0
 
     def q(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-        drawn = exact_draws(num_samples, x)
+        drawn = exact(num_samples, x)
         drawn[..., 1] = 3.0
         return drawn
 
@@ -157,17 +145,17 @@ def test_constant_columns_do_not_break_coverage() -> None:
 def test_given_references_must_match_the_pairs() -> None:
     theta, x = sample_joint(TASK, 20, 6)
     with pytest.raises(ValueError, match=r"shape \(20, 2\); got \(3, 2\)"):
-        tarp(exact, theta, x, references=torch.zeros(3, 2), num_samples=5)
+        tarp(exact_law, theta, x, references=torch.zeros(3, 2), num_samples=5)
 
 
 def test_references_that_follow_x_see_the_prior() -> None:
     theta, x = sample_joint(TASK, 300, 7)
-    assert tarp(prior_draws, theta, x, references=2 * x, num_samples=100).reject(1e-6)
+    assert tarp(prior, theta, x, references=2 * x, num_samples=100).reject(1e-6)
 
 
 def test_a_result_is_frozen_and_its_dictionary_is_json() -> None:
     theta, x = sample_joint(TASK, 30, 8)
-    result = sbc(exact, theta, x, num_samples=10)
+    result = sbc(exact_law, theta, x, num_samples=10)
     with pytest.raises(TypeError):
         result.details["ranks"] = 0  # type: ignore[index]
     again = json.loads(json.dumps(result.to_dict()))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from pages import TASK, checked, exact
+from one_look import TASK, exact, prior
+from pages import checked
 from torch import Tensor
 
 from simulators import sample_joint
@@ -39,10 +40,6 @@ def tried() -> Report:
     """The exact posterior, by tests that see what is wrong at 200 pairs."""
     with isolated_rng(1):
         return checked(exact, MANY, 200, controls=True)
-
-
-def prior(num_samples: int, x: Tensor) -> Tensor:
-    return torch.randn(num_samples, *x.shape)
 
 
 def data_of(q: Any, names: list[str], num_pairs: int, **words: Any) -> dict[str, Any]:

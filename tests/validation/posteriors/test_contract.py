@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import zuko
-from scipy import stats
+from contract_posteriors import SPREAD, function_rows, normal
 from torch import Tensor
-from torch.distributions import Independent, MultivariateNormal, Normal
 
-from simulators.random import isolated_rng, torch_generator
+from simulators.random import isolated_rng
 from validation import PerObservation, as_posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 X = torch.tensor([[0.5, -1.0], [1.5, 0.0], [-0.4, 0.8]])
-SPREAD = 0.5**0.5
 SBI = (
     "direct", "NPE-A", "NLE, MCMC", "NLE, MCMC not vectorised", "NLE, rejection",
     "NLE, importance", "NRE, MCMC", "NRE, MCMC not vectorised", "NRE, rejection",
@@ -29,84 +26,12 @@ SBI = (
 SLOW = {name for name in SBI if name.endswith(("not vectorised", "rejection"))}
 
 
-def normal(num_samples: int, x: Any) -> np.ndarray[Any, Any]:
-    """Exact draws, as somebody who works with numpy would write them."""
-    return np.asarray(x) / 2 + SPREAD * np.random.standard_normal((num_samples, *np.shape(x)))
-
-
-class ExactModule(torch.nn.Module):
-    def forward(self, x: Tensor) -> Independent:
-        return Independent(Normal(x / 2, SPREAD), 1)
-
-
-class SamplerModule(torch.nn.Module):
-    def forward(self, x: Tensor, num_samples: int) -> Tensor:
-        return x / 2 + SPREAD * torch.randn(num_samples, *x.shape)
-
-
-class OfShape:
-    """``sample(shape, condition)`` for many x, as sbi's estimators."""
-
-    def sample(self, sample_shape: torch.Size, condition: Tensor) -> Tensor:
-        return condition / 2 + SPREAD * torch.randn(*sample_shape, *condition.shape)
-
-
-class XFirst:
-    def sample(self, x: Tensor, n: int) -> Tensor:
-        return x / 2 + SPREAD * torch.randn(n, *x.shape)
-
-
-class OfOne:
-    """``sample(shape, x)`` for one x, as sbi's posteriors."""
-
-    def sample(self, sample_shape: torch.Size, x: Tensor | None = None) -> Tensor:
-        assert x is not None
-        return MultivariateNormal(x.reshape(2) / 2, torch.eye(2) / 2).sample(sample_shape)
-
-
-class WithSeed:
-    """``sample(num_samples, x, seed)``: the protocol itself."""
-
-    def sample(self, num_samples: int, x: Tensor, seed: int = 0) -> Tensor:
-        noise = torch.randn(num_samples, *x.shape, generator=torch_generator(seed))
-        return x / 2 + SPREAD * noise
-
-
-def langevin(num_samples: int, x: Tensor) -> Tensor:
-    """Ten steps of the exact autoregressive kind, each with a gradient of the potential."""
-    theta = x / 2 + torch.zeros(num_samples, 1, 1)
-    for _ in range(10):
-        theta = theta.detach().requires_grad_()
-        potential = ((theta - x / 2) ** 2).sum()
-        (slope,) = torch.autograd.grad(potential, theta)  # 2 (theta - x / 2)
-        theta = theta - 0.25 * slope + (0.5 - 0.5 / 4) ** 0.5 * torch.randn_like(theta)
-    return theta
-
-
 def stored() -> Tensor:
     return torch.as_tensor(normal(2_000, X))
 
 
 EXACT: dict[str, Callable[[], Any]] = {
-    "x -> torch distribution": lambda: lambda x: Normal(x / 2, SPREAD),
-    "x -> scipy distribution": lambda: lambda x: stats.norm(x / 2, SPREAD),
-    "x -> scipy's newer distribution": lambda: (
-        lambda x: stats.Normal(mu=x.numpy() / 2, sigma=SPREAD)
-    ),
-    "torch module": ExactModule,
-    "torch module, (x, num_samples)": SamplerModule,
-    "(num_samples, x) in numpy": lambda: normal,
-    "(x, num_samples)": lambda: lambda x, num_samples: normal(num_samples, x),
-    "(a, b)": lambda: lambda a, b: normal(int(a), b),
-    "(b, a)": lambda: lambda b, a: normal(int(a), np.asarray(b)),
-    "(num_samples, x_o)": lambda: lambda num_samples, x_o: normal(num_samples, x_o.reshape(2)),
-    "(size, y)": lambda: lambda size, y: stats.norm(y / 2, SPREAD).rvs(size=(*size, len(y), 2)),
-    "sample(shape, condition)": OfShape,
-    "sample(x, n)": XFirst,
-    "sample(shape, x) of one": OfOne,
-    "bound sample": lambda: WithSeed().sample,
-    "the protocol": WithSeed,
-    "with gradients": lambda: langevin,
+    **{row.name: row.build for row in function_rows() if row.x == "vectors"},
     "PerObservation": lambda: PerObservation(lambda x_o: normal(2_000, x_o)),
     "arrays": lambda: as_posterior((X, X, stored()), layout="samples_first"),
     "arrays, observations first": lambda: as_posterior(

@@ -9,24 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from one_look import TASK, exact
 from typer.testing import CliRunner
 
 from abi.cli.app import app
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from simulators.random import isolated_rng
 from validation import ColtTraining, Training, colt, fit_lc2st, localize, validate
 
 matplotlib = pytest.importorskip("matplotlib")
-TASK = GaussianLinear(2, 1.0, 1.0)
 QUICK = Training(hidden=(8,), max_epochs=4)
-
-
-def exact(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return x / 2 + 0.5**0.5 * torch.randn(num_samples, *x.shape)
-
-
-def prior(num_samples: int, x: torch.Tensor) -> torch.Tensor:
-    return torch.randn(num_samples, *x.shape)
 
 
 @pytest.fixture

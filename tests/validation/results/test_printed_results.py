@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 import torch
+from one_look import TASK, exact_law
 
 import validation
-from simulators import GaussianLinear, sample_joint
+from simulators import sample_joint
 from validation import METHODS, ColtTraining, Localization, ValidationResult
 from validation.results.notes import NOTES, note_of
 from validation.results.tables import html_table, text_table
@@ -32,17 +33,13 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def exact(x: torch.Tensor) -> torch.distributions.Normal:
-    return torch.distributions.Normal(x / 2, 0.5**0.5)
-
-
 @pytest.fixture(scope="module")
 def results() -> dict[str, ValidationResult]:
-    theta, x = sample_joint(GaussianLinear(2, 1.0, 1.0), 100, seed=1)
+    theta, x = sample_joint(TASK, 100, seed=1)
     found = {}
     for name, test in METHODS.items():
         x_o = {"x_o": x[:2]} if name in ("lc2st", "local_hpd") else {}
-        found[name] = test(exact, theta, x, seed=3, **x_o, **SETTINGS.get(name, {}))
+        found[name] = test(exact_law, theta, x, seed=3, **x_o, **SETTINGS.get(name, {}))
     return found
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import checked, exact
+from one_look import exact
+from pages import checked
 
 from simulators.random import isolated_rng
 from validation import Report, load_report
