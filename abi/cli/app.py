@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from ..files.versions import __version__
+from ..installation import SHADOWED, package_folders, shadowed
 from .benchmark import benchmark_command
 from .check import check_command
 from .compare import compare_command
-from .doctor import SHADOWED, doctor_command, package_folders, shadowed
+from .doctor import doctor_command
 from .ending import examples, exit_statuses
 from .fit import fit_command
 from .report import report_command
