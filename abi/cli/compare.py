@@ -37,15 +37,16 @@ def compare_command(
     no network saw.
     """
     from ..comparison.run import compare_models
-    from .work.loading import load_array, load_instance, load_prior
+    from ..files.arrays import load_array
+    from .work.named import simulator_and_prior
 
     simulators, priors = _by_name(model, "--model"), _by_name(prior or [], "--prior")
     if unknown := [name for name in priors if name not in simulators]:
         raise ValueError(f"`--prior`: there is no model {unknown[0]!r}; name one of --model.")
     models = {}
     for name, spec in simulators.items():
-        simulator = load_instance(spec, "--model")
-        models[name] = (load_prior(simulator, priors.get(name)), simulator)
+        simulator, its_prior = simulator_and_prior(spec, priors.get(name), option="--model")
+        models[name] = (its_prior, simulator)
     found = compare_models(
         models,
         load_array(observed, "--observed").reshape(-1),

@@ -72,11 +72,16 @@ def print_json(values: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(values, indent=1))
 
 
+def warn(text: str) -> None:
+    """A line on standard error, of what went another way than might be wished."""
+    typer.secho(text, err=True, fg=typer.colors.YELLOW)
+
+
 def can_draw() -> bool:
     """Whether matplotlib, an extra, is installed; a line on standard error where it is not."""
     if find_spec("matplotlib") is not None:
         return True
-    typer.secho("no pictures: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
+    warn("no pictures: install abi-toolkit[plots]")
     return False
 
 
@@ -115,9 +120,5 @@ def resumable(flag: str = "") -> Iterator[None]:
         words = ["abi", *sys.argv[1:]]
         if flag and flag not in words:
             words.append(flag)
-        typer.secho(
-            f"\nabi: interrupted; what was finished is kept. Go on with:\n{shlex.join(words)}",
-            err=True,
-            fg=typer.colors.YELLOW,
-        )
+        warn(f"\nabi: interrupted; what was finished is kept. Go on with:\n{shlex.join(words)}")
         raise typer.Exit(130) from None

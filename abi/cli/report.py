@@ -54,10 +54,10 @@ def report_command(
 
     The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
     """
+    from ..files.origin import load_instance
     from ..pictures.predicted import LEAST
     from ..report.assemble import write_page
     from ..report.sources import Wanted
-    from .work.loading import load_instance
 
     check_installed("abi report", "matplotlib", "jinja2")
     if num_predictive is not None and 0 < num_predictive < LEAST:

@@ -51,13 +51,13 @@ def simulate_command(
     from simulators.random import child_seed
     from simulators.running.engines import check_workers
 
-    from .work.loading import load_instance, load_prior
+    from .work.named import simulator_and_prior
 
     check_workers(workers, timeout)  # before anything is called
-    function = load_instance(simulator, "--simulator")
+    function, its_prior = simulator_and_prior(simulator, prior)
     noise_seed = child_seed(seed, 1)
     _check_begun(out, num_simulations, noise_seed)
-    theta_prior = as_sampler(load_prior(function, prior))
+    theta_prior = as_sampler(its_prior)
     theta = sample_prior(theta_prior, num_simulations, child_seed(seed, 0))
     if one_at_a_time:
         function = from_function(function, theta_prior, batched=False)

@@ -91,6 +91,28 @@ def shown_marginals(
     return marginals_of(names, samples, before, exact, support)
 
 
+def exact_draws(
+    simulator: Any, x_o: Tensor | None, num_samples: int, *seed: int
+) -> tuple[Tensor | None, Exception | None]:
+    """Draws of the exact posterior, (n, d), where the simulator knows it; or what broke.
+
+    Args:
+        simulator: what may have ``reference_posterior``.
+        x_o: the observation, (p,); the simulator may know the posterior at some only.
+        num_samples: n.
+        seed: of the draws; the simulator's default when omitted.
+    """
+    reference = getattr(simulator, "reference_posterior", None)
+    if reference is None:
+        return None, None
+    try:
+        return reference(x_o, num_samples, *seed), None
+    except NotImplementedError:
+        return None, None
+    except Exception as error:  # no answer depends on it
+        return None, error
+
+
 def truth_by_name(truth: Any, names: Sequence[str]) -> dict[str, float]:
     """The true parameters that are known, by name.
 

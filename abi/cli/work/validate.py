@@ -15,13 +15,14 @@ from simulators.random import child_seed
 from validation.methods.together import LOCAL, draws_of
 from validation.run import test_names
 
+from ...files.arrays import holds_array, load_array
+from ...files.origin import load_instance
 from ...files.run_folder import posterior_file
 from ...posterior import ABIPosterior
 from ...quantiles.kernel import layout_of
 from ...report.validated import identity_of
 from ...rounds.judging import why_at_x_o_alone
 from ...saved import load
-from .loading import load_array, load_instance
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,9 @@ def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> An
     if samples is None:
         return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
     parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]
-    weights = load_array(samples, "--samples", "weights") if _holds(samples, "weights") else None
+    weights = (
+        load_array(samples, "--samples", "weights") if holds_array(samples, "weights") else None
+    )
     return as_posterior(tuple(parts), layout=layout, weights=weights)  # type: ignore[arg-type]
 
 
@@ -122,11 +125,3 @@ def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, 
         kept = load_store(data)
         return kept.theta, kept.x
     return load_array(data, "--data", "theta"), load_array(data, "--data", "x")
-
-
-def _holds(path: Path, key: str) -> bool:
-    """Whether an .npz has this array."""
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as arrays:
-        return key in arrays.files
