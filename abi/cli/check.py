@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import InPlace, Json, Strict, Timeout, Workers, print_json, warn
+from .ending import print_json, warn
+from .options import InPlace, Json, Progress, Strict, Timeout, Workers
 
 
 def check_command(
@@ -17,7 +18,7 @@ def check_command(
     prior: InPlace = None,
     workers: Workers = 1,
     timeout: Timeout = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, Strict, Timeout, Workers, print_json
+from .ending import print_json
+from .options import Json, Progress, Seed, Strict, Timeout, Workers
 
 
 def compare_command(
@@ -23,11 +24,11 @@ def compare_command(
     num_simulations: Annotated[
         int, typer.Option(min=1, help="Simulator calls in all; each model gets as many.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="File for the comparison, .safetensors.")] = None,
     workers: Workers = 1,
     timeout: Timeout = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from ..installation import examine, optional
-from .ending import Json, print_json
+from .ending import print_json
+from .options import Json
 
 
 def doctor_command(as_json: Json = False) -> None:

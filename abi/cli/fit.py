@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .ending import Json, Strict, Timeout, Workers, can_draw, print_json, resumable, warn
+from .ending import can_draw, print_json, resumable, warn
+from .options import Json, OwnPrior, Progress, Strict, Timeout, Workers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,12 +26,7 @@ def fit_command(
         Path | None,
         typer.Option("--out", "--run-dir", help="Folder for the results; new, but for --resume."),
     ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="module:object, such as mymodule:prior; the simulator's own when omitted."
-        ),
-    ] = None,
+    prior: OwnPrior = None,
     observed: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +71,7 @@ def fit_command(
             help="Add --num-simulations calls to the run in RUN_DIR, which has ended.",
         ),
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, Timeout, Workers, print_json, resumable
+from .ending import print_json, resumable
+from .options import Json, OwnPrior, Timeout, Workers
 
 
 def simulate_command(
@@ -17,12 +18,7 @@ def simulate_command(
     ],
     out: Annotated[Path, typer.Option(help="The store: a folder, new, or one to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="module:object, such as mymodule:prior; the simulator's own when omitted."
-        ),
-    ] = None,
+    prior: OwnPrior = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
     workers: Workers = 1,
     engine: Annotated[

@@ -9,7 +9,8 @@ import typer
 
 from simulators.lazy import check_installed
 
-from .ending import Json, print_json
+from .ending import print_json
+from .options import Json
 
 _JOINT = "Pairs from prior and simulator that the posterior was not trained on: "
 
