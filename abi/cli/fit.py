@@ -89,52 +89,45 @@ def fit_command(
     from ..report.plotting import plot_answer
     from ..report.summary import summarise, write_answer
     from ..saved import checked_further
-    from .work.fit import continued, opened
+    from .work.fit import opened
 
     check_workers(workers, timeout)  # before anything is written
-    named = {"prior": prior, "simulator": simulator}
-    asked: dict[str, Any] = {
+    words: dict[str, Any] = {
+        "--simulator": simulator,
+        "--prior": prior,
+        "--out": out,
+        "--observed": observed,
+        "--simulations": simulations,
         "--num-simulations": num_simulations,
         "--rounds": rounds,
         "--seed": seed,
         "--check-fraction": check_fraction,
         "--stop-when": _bias_or_word(stop_when),
+        "--paper": paper,
+        "--resume": resume,
+        "--continue": further,
     }
-    if further is not None:
-        others: dict[str, Any] = {
-            "--out": out,
-            "--observed": observed,
-            "--simulations": simulations,
-        }
-        others |= {"--paper": paper, "--resume": resume}
-        model, folder, work = continued(further, named, asked, others, device, timeout)
-    else:
-        model, folder, work = opened(
-            out, observed, simulations, named, asked, paper, device, timeout, resume
-        )
+    model, folder, work = opened(words, device, timeout)
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)
     with resumable("" if further else "--resume"):
-        posterior = checked_further(folder.path, state, plan)
-        if posterior is None:
-            pace = Pace(workers, timeout, progress)
-            posterior = run(work, folder, state, pace, ABIPosterior.after)
+        pace = Pace(workers, timeout, progress)
+        kept = checked_further(folder.path, state, plan)
+        posterior = kept or run(work, folder, state, pace, ABIPosterior.after)
         samples = posterior.sample((num_samples,), seed=posterior.seed)
         write_answer(posterior, samples, folder.path)  # before anything else may fail
-        exact, broken = exact_draws(model, problem.x_o, num_samples)
-        if broken is not None:
-            warn(f"no exact posterior at this x_o: {type(broken).__name__}: {broken}")
-        done = {"rounds": len(posterior.rounds), "num_simulations": plan.num_simulations}
-        summary = summarise(posterior, samples, exact, named | done)
+        exact = exact_draws(model, problem.x_o, num_samples, _no_exact)
+        told: dict[str, Any] = {"prior": prior, "simulator": simulator}
+        told |= {"rounds": len(posterior.rounds), "num_simulations": plan.num_simulations}
+        summary = summarise(posterior, samples, exact, told)
         folder.write_json("summary.json", summary)
         drawn = posterior, problem, samples, exact, folder.path
         picture = plot_answer(*drawn) if can_draw() else None
     if as_json:
         print_json(summary)
     else:
-        _print(posterior, samples, exact, folder.path)
-        if picture is not None:
-            typer.echo(f"picture: {picture}")
+        _print_table(posterior, samples, exact)
+        _print_verdict(posterior, folder.path, picture)
     raise typer.Exit(int(strict and posterior.verdict.outcome == "fails"))
 
 
@@ -146,15 +139,20 @@ def _bias_or_word(text: str | None) -> Any:
         return text
 
 
-def _print(posterior: ABIPosterior, samples: Tensor, exact: Tensor | None, run_dir: Path) -> None:
-    """Print the table, the verdict, what would sharpen it, and what more calls would bring."""
-    _print_table(posterior, samples, exact)
+def _no_exact(error: Exception) -> None:
+    warn(f"no exact posterior at this x_o: {type(error).__name__}: {error}")
+
+
+def _print_verdict(posterior: ABIPosterior, run_dir: Path, picture: Path | None) -> None:
+    """Print the verdict, what would sharpen it, what more calls would bring, and the picture."""
     path, verdict = shlex.quote(str(run_dir)), posterior.verdict
     typer.echo(str(verdict))
     if verdict.outcome == "cannot tell" and posterior.answer is not None:
         typer.echo(f"more pairs for the verdict: abi check {path}")
     if verdict.more_calls is not None:
         typer.echo(f"{verdict.more_calls}: abi fit --continue {path} --num-simulations 5000")
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
 
 
 def _print_table(posterior: ABIPosterior, samples: Tensor, exact: Tensor | None) -> None:

@@ -224,11 +224,12 @@ def _exact(
     simulator: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
 ) -> Tensor | None:
     """Draws of the exact posterior, where the simulator knows it and can draw from it."""
-    seed = child_seed(wanted.seed, 2)
-    draws, error = exact_draws(simulator, posterior.x_o, _NUM_EXACT, seed)
-    if error is not None:
+
+    def broken(error: Exception) -> None:
         notes.append(f"The exact posterior could not be drawn from: {_reason(error)}.")
-    return draws
+
+    seed = child_seed(wanted.seed, 2)
+    return exact_draws(simulator, posterior.x_o, _NUM_EXACT, broken, seed)
 
 
 def _versions(path: Path) -> dict[str, str] | None:
