@@ -8,9 +8,11 @@ from torch import nn
 
 from simulators.arguments import as_path
 
-from .files.run_folder import posterior_file
+from .files.run_folder import POSTERIOR, posterior_file
 from .files.storage import read_posterior
+from .plan import Plan
 from .posterior import ABIPosterior
+from .rounds.record import RoundState
 
 
 def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
@@ -29,3 +31,15 @@ def load(path: str | Path, *, encoder: nn.Module | None = None) -> ABIPosterior:
             version.
     """
     return ABIPosterior(**read_posterior(posterior_file(as_path(path, "path")), encoder))
+
+
+def checked_further(run_dir: Path, state: RoundState | None, plan: Plan) -> ABIPosterior | None:
+    """The answer in a finished run's folder, where a check has added pairs to its own.
+
+    To make it again from the state of its last round would lose them.
+    """
+    file = run_dir / POSTERIOR
+    if state is None or not state.final or not file.is_file():
+        return None
+    kept = load(file)
+    return None if kept.pairs is None or kept.pairs.num_calls <= plan.num_check else kept

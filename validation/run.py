@@ -10,7 +10,7 @@ from torch import Tensor
 from simulators.arguments import FRACTION
 
 from .methods.registry import METHODS
-from .methods.together import LOCAL, Together, together
+from .methods.together import LOCAL, Together, draws_of, together
 from .posteriors.draws import check_counts, given, only
 from .posteriors.pairs.arrays import columns_of
 from .posteriors.pairs.repeats import told_of_repeats
@@ -154,6 +154,20 @@ def test_names(methods: str | Iterable[str] | None) -> list[str]:
             f'`methods` must be "all" or out of {", ".join(METHODS)}; got {unknown or names}.'
         )
     return names
+
+
+def draws_needed(
+    methods: str | Iterable[str] | None, num_samples: int | None, pairs: int, width: int
+) -> int:
+    """Draws of q at each x that :func:`validate` makes: those of the test that takes most.
+
+    Args:
+        methods: as of :func:`validate`, as is the next.
+        num_samples: draws of q at each x.
+        pairs: their number N.
+        width: parameters d.
+    """
+    return max(draws_of(name, num_samples, pairs, width) for name in test_names(methods))
 
 
 def _run(

@@ -12,11 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from ..files.versions import __version__
+from ..installation import SHADOWED, package_folders, shadowed
 from .benchmark import benchmark_command
 from .check import check_command
 from .compare import compare_command
-from .doctor import SHADOWED, doctor_command, package_folders, shadowed
-from .ending import examples, exit_statuses
+from .doctor import doctor_command
+from .ending import examples, exit_statuses, warn
 from .fit import fit_command
 from .report import report_command
 from .reproduce import reproduce_command
@@ -117,7 +118,7 @@ for _command, _examples in _EXAMPLES.items():
 
 def _say(message: Warning | str, *_where: Any, **_how: Any) -> None:
     """A warning without the place in the code that gave it."""
-    typer.secho(f"abi: {message}", err=True, fg=typer.colors.YELLOW)
+    warn(f"abi: {message}")
 
 
 def main() -> None:
@@ -143,7 +144,7 @@ def _print_version(asked: bool) -> None:
     for name, folder in packages.items():
         typer.echo(f"  {name}: {folder}")
     if shadowed(packages):
-        typer.secho(f"warning: {SHADOWED}", err=True, fg=typer.colors.YELLOW)
+        warn(f"warning: {SHADOWED}")
     raise typer.Exit
 
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..studies.benchmark.choice import (
-    EXPERIMENTS,
-    IMAGES,
-    at_strengths,
-    chosen,
-    experiment_of,
-    possible,
-    resized,
-)
-from .ending import Json, can_draw, resumable, write_study
+from ..studies.benchmark.choice import EXPERIMENTS, experiment_of
+from .ending import can_draw, resumable, write_study
+from .options import Json, Progress, name_of
 
 _OF_FITS = {
     "verdict": "`--part` and `--repetitions`",
@@ -26,18 +20,8 @@ _OF_FITS = {
 """Studies of fits in place of tests -> the options that they take."""
 
 
-def _names(incomplete: str) -> list[str]:
-    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
-
-
 def benchmark_command(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="; ".join(f"{name}: {what}" for name, (_, what) in EXPERIMENTS.items()),
-            autocompletion=_names,
-        ),
-    ],
+    name: Annotated[str, name_of({name: what for name, (_, what) in EXPERIMENTS.items()})],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for NAME.json, .md, .png and the cells.")
     ] = Path("runs/benchmark"),
@@ -85,7 +69,7 @@ def benchmark_command(
         list[int] | None,
         typer.Option(help="Of lc2st: only estimates on so many pairs; repeat for several."),
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     as_json: Json = False,
 ) -> None:
     """Measure how often tests reject posteriors that are wrong, and compare with the papers.
@@ -94,46 +78,40 @@ def benchmark_command(
     interruption, and a larger setting takes up what a smaller one has in common with it.
     """
     from ..studies.benchmark.experiment import Place
+    from ..studies.benchmark.run import run_tests
 
+    _refuse_unread(name, test, strength, num_train, num_seeds)
     end = None if minutes is None else time.monotonic() + 60.0 * minutes
     place = Place(out / f"{name}_cells", seed, workers, end, progress, images)
-    if name == "lc2st":
-        if strength:
-            raise ValueError("`--strength` is not an option of lc2st; choose with `--num-train`.")
-        from ..studies.benchmark.local.run import run_lc2st
-
-        with resumable():
-            values, text = run_lc2st(
-                quick, part, test, place, out if can_draw() else None,
-                num_trains=num_train, repetitions=repetitions, num_seeds=num_seeds,
-            )  # fmt: skip
-        write_study(out / name, values, text, ".png", as_json)
-        return
-    if num_train:
-        raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
-    if name in _OF_FITS:
-        if strength or num_seeds or (test and name == "verdict"):
-            raise ValueError(f"`{name}` takes {_OF_FITS[name]}; leave others out.")
-        words = (quick, part, place) if name == "verdict" else (quick, part, test, place)
-        with resumable():
-            values, text = experiment_of(name)(*words, repetitions=repetitions)
-        write_study(out / name, values, text, "", as_json)
-        return
-    experiment = experiment_of(name)(quick)
-    asked = at_strengths(chosen(experiment, part, test), strength)
-    parts = [resized(one, repetitions, num_seeds) for one in possible(asked, images)]
-    if len(parts) < len(asked):
-        typer.secho(f"images left out: give --images, {IMAGES}", err=True)
-    from ..studies.benchmark.results import markdown, run_part, summary
-
+    run = experiment_of(name)
+    size: dict[str, Any] = {"repetitions": repetitions}
     with resumable():
-        worked = [run_part(one, place) for one in parts]
-    results = [(one, study) for one, study in worked if study.cells]
-    if not results:
-        raise ValueError(f"`--minutes`: {minutes:g} left time for nothing, and no cell is kept.")
-    values = summary(name, experiment, results, quick, seed)
-    if can_draw():
-        from ..studies.benchmark.drawing import draw
+        if name == "verdict":
+            values, text = run(quick, part, place, **size)
+        elif name == "tasks":
+            values, text = run(quick, part, test, place, **size)
+        else:
+            words = quick, part, test, place, out if can_draw() else None
+            size["num_seeds"] = num_seeds
+            if name == "lc2st":
+                values, text = run(*words, num_trains=num_train, **size)
+            else:
+                size |= {"strengths": strength, "minutes": minutes}
+                values, text = run_tests(name, *words, **size, say=partial(typer.echo, err=True))
+    write_study(out / name, values, text, "" if name in _OF_FITS else ".png", as_json)
 
-        draw(results, experiment.title, out / f"{name}.png")
-    write_study(out / name, values, markdown(values), ".png", as_json)
+
+def _refuse_unread(
+    name: str,
+    test: list[str] | None,
+    strength: list[float] | None,
+    num_train: list[int] | None,
+    num_seeds: int | None,
+) -> None:
+    """Refuse options that the study of this name does not have."""
+    if name == "lc2st" and strength:
+        raise ValueError("`--strength` is not an option of lc2st; choose with `--num-train`.")
+    if name != "lc2st" and num_train:
+        raise ValueError(f"`--num-train` is an option of lc2st, not of {name}.")
+    if name in _OF_FITS and (strength or num_seeds or (test and name == "verdict")):
+        raise ValueError(f"`{name}` takes {_OF_FITS[name]}; leave others out.")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import InPlace, Json, Strict, Timeout, Workers, print_json
+from .ending import print_json, warn
+from .options import InPlace, Json, Progress, Strict, Timeout, Workers
 
 
 def check_command(
@@ -17,7 +18,7 @@ def check_command(
     prior: InPlace = None,
     workers: Workers = 1,
     timeout: Timeout = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -26,26 +27,31 @@ def check_command(
     The saved posterior and summary.json then hold all the pairs and what they say;
     the answer itself stays as it is. Ctrl-C leaves everything as it was.
     """
-    from simulators.running.engines import check_workers, open_engine
+    from simulators.running.engines import Counted, check_workers, open_engine
     from validation.posteriors.protocol import progress_bar
 
     from ..files.run_folder import RunFolder, posterior_file
+    from ..quantiles.kernel import layout_of
     from ..rounds.judging import why_at_x_o_alone
+    from ..rounds.problem import posed_again
     from ..saved import load
-    from .work.check import Counted, problem_of
+    from .work.named import simulator_and_prior
 
     check_workers(workers, timeout)
     file = posterior_file(path)
     posterior = load(file)
     if posterior.answer is None:
         raise ValueError(f"`path`: {file} cannot be checked: {why_at_x_o_alone(posterior)}.")
+    origin = RunFolder.open(path).request()[3] if path.is_dir() else {"prior": "task"}
     engine = open_engine(workers, timeout)
     try:
-        problem = problem_of(path, posterior, simulator, prior)
+        known = None, *simulator_and_prior(simulator, prior, origin)
+        asked = posterior.x_o, posterior.parameter_names
+        problem = posed_again(*known, *asked, layout=layout_of(posterior.kernel))
         with progress_bar(num_simulations, "checking the answer", progress) as advance:
             checked = posterior.checked(num_simulations, problem, Counted(engine, advance))
     except KeyboardInterrupt:
-        typer.secho(f"\nabi: interrupted; {file} is as it was", err=True, fg=typer.colors.YELLOW)
+        warn(f"\nabi: interrupted; {file} is as it was")
         raise typer.Exit(130) from None
     finally:
         engine.close()

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, Strict, Timeout, Workers, print_json
+from .ending import print_json
+from .options import Json, Progress, Seed, Strict, Timeout, Workers
 
 
 def compare_command(
@@ -23,11 +24,11 @@ def compare_command(
     num_simulations: Annotated[
         int, typer.Option(min=1, help="Simulator calls in all; each model gets as many.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="File for the comparison, .safetensors.")] = None,
     workers: Workers = 1,
     timeout: Timeout = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -37,15 +38,16 @@ def compare_command(
     no network saw.
     """
     from ..comparison.run import compare_models
-    from .work.loading import load_array, load_instance, load_prior
+    from ..files.arrays import load_array
+    from .work.named import simulator_and_prior
 
     simulators, priors = _by_name(model, "--model"), _by_name(prior or [], "--prior")
     if unknown := [name for name in priors if name not in simulators]:
         raise ValueError(f"`--prior`: there is no model {unknown[0]!r}; name one of --model.")
     models = {}
     for name, spec in simulators.items():
-        simulator = load_instance(spec, "--model")
-        models[name] = (load_prior(simulator, priors.get(name)), simulator)
+        simulator, its_prior = simulator_and_prior(spec, priors.get(name), option="--model")
+        models[name] = (its_prior, simulator)
     found = compare_models(
         models,
         load_array(observed, "--observed").reshape(-1),

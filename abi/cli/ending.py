@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -24,59 +24,22 @@ EXIT_STATUS: Mapping[int, str] = {
 }
 """What the exit status of every command means."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-"""The option that every command has; progress goes to standard error."""
-
-InPlace = Annotated[
-    str | None, typer.Option(help="module:object, in place of the one the run names.")
-]
-"""A simulator or a prior."""
-
-
-def _number_or_address(given: str | int) -> int | str:
-    """A number of processes, or where a dask scheduler listens; a typer error where it is neither.
-
-    >>> _number_or_address("4"), _number_or_address("tcp://10.0.0.1:8786")
-    (4, 'tcp://10.0.0.1:8786')
-    """
-    text = str(given)  # the default is a number
-    if "://" in text:
-        return text
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(
-        f"{text!r} is neither a whole number of at least 1 nor an address such as tcp://host:8786."
-    )
-
-
-Workers = Annotated[
-    Any,
-    typer.Option(
-        parser=_number_or_address,
-        metavar="N|ADDRESS",
-        help="Processes that simulate at the same time, or a dask scheduler: tcp://host:8786.",
-    ),
-]
-Timeout = Annotated[
-    float | None, typer.Option(help="Seconds after which a simulation counts as failed.")
-]
-"""With the one above, of the commands that simulate."""
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit status 1 if the verdict is that the fit fails.")
-]
-"""The option of the commands that end with a verdict."""
-
 
 def print_json(values: Mapping[str, Any]) -> None:
     """Print a result for programs."""
     typer.echo(json.dumps(values, indent=1))
 
 
+def warn(text: str) -> None:
+    """A line on standard error, of what went another way than might be wished."""
+    typer.secho(text, err=True, fg=typer.colors.YELLOW)
+
+
 def can_draw() -> bool:
     """Whether matplotlib, an extra, is installed; a line on standard error where it is not."""
     if find_spec("matplotlib") is not None:
         return True
-    typer.secho("no pictures: install abi-toolkit[plots]", err=True, fg=typer.colors.YELLOW)
+    warn("no pictures: install abi-toolkit[plots]")
     return False
 
 
@@ -115,9 +78,5 @@ def resumable(flag: str = "") -> Iterator[None]:
         words = ["abi", *sys.argv[1:]]
         if flag and flag not in words:
             words.append(flag)
-        typer.secho(
-            f"\nabi: interrupted; what was finished is kept. Go on with:\n{shlex.join(words)}",
-            err=True,
-            fg=typer.colors.YELLOW,
-        )
+        warn(f"\nabi: interrupted; what was finished is kept. Go on with:\n{shlex.join(words)}")
         raise typer.Exit(130) from None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .ending import Json, Strict, Timeout, Workers, can_draw, print_json, resumable
+from .ending import can_draw, print_json, resumable, warn
+from .options import Json, OwnPrior, Progress, Strict, Timeout, Workers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..posterior import ABIPosterior
 
 
 def fit_command(
@@ -19,12 +26,7 @@ def fit_command(
         Path | None,
         typer.Option("--out", "--run-dir", help="Folder for the results; new, but for --resume."),
     ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="module:object, such as mymodule:prior; the simulator's own when omitted."
-        ),
-    ] = None,
+    prior: OwnPrior = None,
     observed: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +71,7 @@ def fit_command(
             help="Add --num-simulations calls to the run in RUN_DIR, which has ended.",
         ),
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show live progress.")] = True,
+    progress: Progress = True,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -82,50 +84,50 @@ def fit_command(
     from simulators.running.engines import check_workers
 
     from ..course import Pace, run
+    from ..pictures.fit import exact_draws
     from ..posterior import ABIPosterior
+    from ..report.plotting import plot_answer
     from ..report.summary import summarise, write_answer
-    from .work.continued import check_no_new_run, continued
-    from .work.fit import draw, opened, print_next_steps, print_table, try_exact
-    from .work.resumed import checked_further
+    from ..saved import checked_further
+    from .work.fit import opened
 
     check_workers(workers, timeout)  # before anything is written
-    named = {"prior": prior, "simulator": simulator}
-    asked: dict[str, Any] = {
+    words: dict[str, Any] = {
+        "--simulator": simulator,
+        "--prior": prior,
+        "--out": out,
+        "--observed": observed,
+        "--simulations": simulations,
         "--num-simulations": num_simulations,
         "--rounds": rounds,
         "--seed": seed,
+        "--check-fraction": check_fraction,
+        "--stop-when": _bias_or_word(stop_when),
+        "--paper": paper,
+        "--resume": resume,
+        "--continue": further,
     }
-    asked |= {"--check-fraction": check_fraction, "--stop-when": _bias_or_word(stop_when)}
-    if further is not None:
-        others = {"--out": out, "--observed": observed, "--simulations": simulations}
-        check_no_new_run(others | {"--paper": paper, "--resume": resume})
-        model, folder, work = continued(further, simulator, prior, asked, device, timeout)
-    else:
-        model, folder, work = opened(
-            out, observed, simulations, named, asked, paper, device, timeout, resume
-        )
+    model, folder, work = opened(words, device, timeout)
     plan, problem = work.plan, work.problem
     state = folder.last_state(plan, problem.x_o, None)
     with resumable("" if further else "--resume"):
-        posterior = checked_further(folder.path, state, plan)
-        if posterior is None:
-            pace = Pace(workers, timeout, progress)
-            posterior = run(work, folder, state, pace, ABIPosterior.after)
+        pace = Pace(workers, timeout, progress)
+        kept = checked_further(folder.path, state, plan)
+        posterior = kept or run(work, folder, state, pace, ABIPosterior.after)
         samples = posterior.sample((num_samples,), seed=posterior.seed)
         write_answer(posterior, samples, folder.path)  # before anything else may fail
-        exact = try_exact(getattr(model, "reference_posterior", None), problem.x_o, num_samples)
-        done = {"rounds": len(posterior.rounds), "num_simulations": plan.num_simulations}
-        summary = summarise(posterior, samples, exact, named | done)
+        exact = exact_draws(model, problem.x_o, num_samples, _no_exact)
+        told: dict[str, Any] = {"prior": prior, "simulator": simulator}
+        told |= {"rounds": len(posterior.rounds), "num_simulations": plan.num_simulations}
+        summary = summarise(posterior, samples, exact, told)
         folder.write_json("summary.json", summary)
-        picture = draw(folder.path, posterior, problem, samples, exact) if can_draw() else None
+        drawn = posterior, problem, samples, exact, folder.path
+        picture = plot_answer(*drawn) if can_draw() else None
     if as_json:
         print_json(summary)
     else:
-        print_table(samples, exact, posterior)
-        typer.echo(str(posterior.verdict))
-        print_next_steps(posterior, folder.path)
-        if picture is not None:
-            typer.echo(f"picture: {picture}")
+        _print_table(posterior, samples, exact)
+        _print_verdict(posterior, folder.path, picture)
     raise typer.Exit(int(strict and posterior.verdict.outcome == "fails"))
 
 
@@ -135,3 +137,42 @@ def _bias_or_word(text: str | None) -> Any:
         return text and float(text)
     except ValueError:
         return text
+
+
+def _no_exact(error: Exception) -> None:
+    warn(f"no exact posterior at this x_o: {type(error).__name__}: {error}")
+
+
+def _print_verdict(posterior: ABIPosterior, run_dir: Path, picture: Path | None) -> None:
+    """Print the verdict, what would sharpen it, what more calls would bring, and the picture."""
+    path, verdict = shlex.quote(str(run_dir)), posterior.verdict
+    typer.echo(str(verdict))
+    if verdict.outcome == "cannot tell" and posterior.answer is not None:
+        typer.echo(f"more pairs for the verdict: abi check {path}")
+    if verdict.more_calls is not None:
+        typer.echo(f"{verdict.more_calls}: abi fit --continue {path} --num-simulations 5000")
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
+
+
+def _print_table(posterior: ABIPosterior, samples: Tensor, exact: Tensor | None) -> None:
+    """Print samples (n, d) in numbers, and those of the exact posterior (m, d) beside them."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..report.summary import described, mean_and_sd
+
+    title = f"posterior after {posterior.num_simulations:,} simulator calls"
+    table = Table(title=title, min_width=len(title))
+    table.add_column("parameter", no_wrap=True)
+    columns = []
+    for name, draws in (("ABI", samples), ("exact", exact)):
+        if draws is not None:
+            table.add_column(f"{name} mean ± sd", no_wrap=True, justify="right")
+            columns.append(described(draws, posterior.parameter_names))
+    for name in posterior.parameter_names:
+        # As text: in rich's markup a name such as "mass [kg]" would lose its unit.
+        numbers = (mean_and_sd(column[name].mean, column[name].sd) for column in columns)
+        table.add_row(Text(name), *numbers)
+    Console().print(table)

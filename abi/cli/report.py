@@ -9,7 +9,8 @@ import typer
 
 from simulators.lazy import check_installed
 
-from .ending import InPlace, Json, print_json
+from .ending import print_json
+from .options import InPlace, Json, Seed
 
 
 def report_command(
@@ -47,17 +48,17 @@ def report_command(
     reference: Annotated[
         bool, typer.Option(help="Draw the exact posterior where the simulator knows it.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write one page that shows fits and validations: open it in any browser, print it, send it.
 
     The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
     """
+    from ..files.origin import load_instance
     from ..pictures.predicted import LEAST
     from ..report.assemble import write_page
     from ..report.sources import Wanted
-    from .work.loading import load_instance
 
     check_installed("abi report", "matplotlib", "jinja2")
     if num_predictive is not None and 0 < num_predictive < LEAST:

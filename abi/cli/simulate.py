@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .ending import Json, Timeout, Workers, print_json, resumable
+from .ending import print_json, resumable
+from .options import Json, OwnPrior, Timeout, Workers
 
 
 def simulate_command(
@@ -17,12 +18,7 @@ def simulate_command(
     ],
     out: Annotated[Path, typer.Option(help="The store: a folder, new, or one to go on with.")],
     num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="module:object, such as mymodule:prior; the simulator's own when omitted."
-        ),
-    ] = None,
+    prior: OwnPrior = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
     workers: Workers = 1,
     engine: Annotated[
@@ -51,13 +47,13 @@ def simulate_command(
     from simulators.random import child_seed
     from simulators.running.engines import check_workers
 
-    from .work.loading import load_instance, load_prior
+    from .work.named import simulator_and_prior
 
     check_workers(workers, timeout)  # before anything is called
-    function = load_instance(simulator, "--simulator")
+    function, its_prior = simulator_and_prior(simulator, prior)
     noise_seed = child_seed(seed, 1)
     _check_begun(out, num_simulations, noise_seed)
-    theta_prior = as_sampler(load_prior(function, prior))
+    theta_prior = as_sampler(its_prior)
     theta = sample_prior(theta_prior, num_simulations, child_seed(seed, 0))
     if one_at_a_time:
         function = from_function(function, theta_prior, batched=False)

@@ -9,7 +9,8 @@ import typer
 
 from simulators.lazy import check_installed
 
-from .ending import Json, print_json
+from .ending import print_json
+from .options import Json
 
 _JOINT = "Pairs from prior and simulator that the posterior was not trained on: "
 
@@ -94,44 +95,33 @@ def validate_command(
             "one of `path`, `--posterior` and `--samples` must be given, and no two: abi validate "
             "runs/mine tests a fit."
         )
-    _refuse_unused(samples is None, layout, data, theta, x)
+    if samples is None and layout is not None:  # what would be left unread without a word
+        raise ValueError("`--layout` is of `--samples`; leave it out with a posterior.")
+    if data is not None and (theta is not None or x is not None):
+        raise ValueError("`--data` holds theta and x; give it, or `--theta` and `--x`, not both.")
 
     from validation import validate, validate_at
 
-    from .work.validate import Draws, identity, names_of, observations, tested
+    from ..report.validated import identity_of
+    from .work.validate import observations, tested
 
-    spec = path or posterior
-    q, theta_rows, x_rows, fit = tested(
-        spec, samples, layout, data, theta, x, Draws(names_of(method), num_samples), seed
-    )
+    methods = "all" if method == ["all"] else method or None
+    given = path or posterior, samples, layout, data, theta, x
+    q, theta_rows, x_rows, fit = tested(*given, methods, num_samples, seed)
     here = observations(x_o, x_rows, fit, method)
-    asked: dict[str, Any] = {
-        "alpha": alpha,
-        "num_samples": num_samples,
-        "controls": controls,
-        "seed": seed,
-        "progress": True,
-    }
+    asked: dict[str, Any] = {"alpha": alpha, "num_samples": num_samples, "controls": controls}
+    asked |= {"seed": seed, "progress": True}
     if here is not None and not method:
         report = validate_at(q, theta_rows, x_rows, here, **asked)
     else:
-        report = validate(q, theta_rows, x_rows, names_of(method), here, **asked)
+        report = validate(q, theta_rows, x_rows, methods, here, **asked)
     if as_json:
         print_json(report.to_dict())
     else:
         typer.echo(str(report))
     if out is not None:
-        report.save(out, **identity(fit))
+        names = None if fit is None else fit.parameter_names
+        report.save(out, parameter_names=names, of=None if fit is None else identity_of(fit))
     if plots is not None:
         report.save_plots(plots)
     raise typer.Exit(1 if report.rejects else 0)
-
-
-def _refuse_unused(
-    fitted: bool, layout: str | None, data: Path | None, theta: Path | None, x: Path | None
-) -> None:
-    """Refuse what would be left unread without a word."""
-    if fitted and layout is not None:
-        raise ValueError("`--layout` is of `--samples`; leave it out with a posterior.")
-    if data is not None and (theta is not None or x is not None):
-        raise ValueError("`--data` holds theta and x; give it, or `--theta` and `--x`, not both.")

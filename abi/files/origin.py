@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -28,16 +29,70 @@ def origin_of(prior: Any, simulator: Any) -> dict[str, Any]:
     return {"prior": _prior_origin(prior, simulator), "simulator": _origin(simulator)}
 
 
+def origin_of_named(prior: Any, simulator: Any, named: Mapping[str, str | None]) -> dict[str, Any]:
+    """The same of objects that were named; one without a path has the one it was named by.
+
+    The instance of a class that was named has none: what names it is kept all the same.
+
+    Args:
+        prior: that of the fit.
+        simulator: that of the fit.
+        named: "prior" and "simulator" -> ``module:object``, None where none was named.
+    """
+    origin = origin_of(prior, simulator)
+    for what, spec in named.items():
+        if origin[what] is None and spec and not inspect.isclass(load_object(spec, what)):
+            origin[what] = {"path": spec, "arguments": None}
+    return origin | {"named": named}
+
+
+def other_than(began: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Which of prior and simulator is another one, as far as origins tell, and both in words."""
+    for what in ("simulator", "prior"):
+        before, after = began[what], now[what]
+        if before is None:  # an object without a path: the words that named it are left
+            before, after = (origin.get("named", {}).get(what) for origin in (began, now))
+        if before is not None and before != after:
+            return what, _words(before), _words(after or now.get("named", {}).get(what))
+    return None
+
+
 def from_origin(origin: dict[str, Any], prior: Any, simulator: Any) -> tuple[Any, Any]:
     """Prior and simulator: those given, or those that the origin leads to.
 
     Raises:
         ValueError: if one of them is neither given nor importable.
     """
-    simulator = _restore(origin["simulator"], "simulator") if simulator is None else simulator
+    simulator = restored(origin["simulator"], "simulator") if simulator is None else simulator
     if prior is None and origin["prior"] == _TASK_PRIOR:
         return simulator.prior, simulator
-    return (_restore(origin["prior"], "prior") if prior is None else prior), simulator
+    return (restored(origin["prior"], "prior") if prior is None else prior), simulator
+
+
+def restored(origin: dict[str, Any] | None, argument: str) -> Any:
+    """The object that one entry of an origin leads to.
+
+    Raises:
+        ValueError: if it has no path, or none that leads to it.
+    """
+    if origin is None:
+        raise ValueError(
+            f"`{argument}` of this run was a Python object that cannot be imported; pass it again: "
+            "abi.resume(run_dir, prior, simulator)."
+        )
+    module, _, name = origin["path"].partition(":")
+    own = simulators.__name__
+    # Runs of version 0.1 name the file of a model, which has moved since.
+    known = module.startswith(f"{own}.") and hasattr(simulators, name)
+    found = load_object(f"{own}:{name}" if known else origin["path"], argument)
+    if origin["arguments"] is None:
+        return found
+    if not (is_dataclass(found) and isinstance(found, type)):  # a folder may be a stranger's
+        raise ValueError(
+            f"`{argument}` of this run names {origin['path']!r}, which is not a task that could be "
+            "made again; pass it yourself."
+        )
+    return found(**origin["arguments"])
 
 
 def load_object(spec: str, option: str) -> Any:
@@ -86,6 +141,12 @@ def load_object(spec: str, option: str) -> Any:
     return found
 
 
+def load_instance(spec: str, option: str) -> Any:
+    """Import ``module:object``, as :func:`load_object`; a class is called without arguments."""
+    found = load_object(spec, option)
+    return found() if inspect.isclass(found) else found
+
+
 def _instead(spec: str) -> str:
     """What to write for a file, or for a dot in place of the colon."""
     module, separator, path = spec.partition(":")
@@ -129,22 +190,14 @@ def _prior_origin(prior: Any, simulator: Any) -> Any:
     return _origin(prior)
 
 
-def _restore(origin: dict[str, Any] | None, argument: str) -> Any:
+def _words(origin: Any) -> str:
+    """An origin as a reader would name it."""
     if origin is None:
-        raise ValueError(
-            f"`{argument}` of this run was a Python object that cannot be imported; pass it again: "
-            "abi.resume(run_dir, prior, simulator)."
-        )
-    module, _, name = origin["path"].partition(":")
-    own = simulators.__name__
-    # Runs of version 0.1 name the file of a model, which has moved since.
-    known = module.startswith(f"{own}.") and hasattr(simulators, name)
-    found = load_object(f"{own}:{name}" if known else origin["path"], argument)
-    if origin["arguments"] is None:
-        return found
-    if not (is_dataclass(found) and isinstance(found, type)):  # a folder may be a stranger's
-        raise ValueError(
-            f"`{argument}` of this run names {origin['path']!r}, which is not a task that could be "
-            "made again; pass it yourself."
-        )
-    return found(**origin["arguments"])
+        return "an object without an import path"
+    if origin == "task":
+        return "the simulator's own"
+    if isinstance(origin, str):
+        return origin
+    arguments = origin["arguments"] or {}
+    words = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return f"{origin['path']}({words})" if words else str(origin["path"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -89,6 +89,35 @@ def shown_marginals(
         _check_width(exact, len(names), "exact")
     samples = draws_of(posterior, num_samples, child_seed(seed, 0))
     return marginals_of(names, samples, before, exact, support)
+
+
+def exact_draws(
+    simulator: Any,
+    x_o: Tensor | None,
+    num_samples: int,
+    broken: Callable[[Exception], None],
+    *seed: int,
+) -> Tensor | None:
+    """Draws of the exact posterior, (n, d), where the simulator knows it; None where it does not.
+
+    Args:
+        simulator: what may have ``reference_posterior``.
+        x_o: the observation, (p,); the simulator may know the posterior at some only.
+        num_samples: n.
+        broken: is told what the simulator raised in place of draws, on which no answer depends.
+        seed: of the draws; the simulator's default when omitted.
+    """
+    reference = getattr(simulator, "reference_posterior", None)
+    if reference is None:
+        return None
+    try:
+        draws: Tensor = reference(x_o, num_samples, *seed)
+    except NotImplementedError:
+        return None
+    except Exception as error:
+        broken(error)
+        return None
+    return draws
 
 
 def truth_by_name(truth: Any, names: Sequence[str]) -> dict[str, float]:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 from torch import Tensor
 
+from simulators import sample_prior
+
 from ..generators.support import Support
 from ..pictures.drawing import draw_density
+from ..pictures.fit import NUM_PRIOR
 from ..pictures.marginals import marginals_of
 from ..pictures.pairs import marks_of
 from ..pictures.style import legend_below, picture
+from ..posterior import ABIPosterior
+from ..rounds.problem import Problem
 
 _INCHES = 3.1
 _MAX_COLUMNS = 4
@@ -59,3 +64,18 @@ def plot_marginals(
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
     return path
+
+
+def plot_answer(
+    posterior: ABIPosterior, problem: Problem, samples: Tensor, exact: Tensor | None, folder: Path
+) -> Path:
+    """The marginals of a fit's samples (n, d), drawn into the folder of its run."""
+    return plot_marginals(
+        samples,
+        posterior.parameter_names,
+        folder / "marginals.png",
+        prior=sample_prior(problem.prior, NUM_PRIOR, seed=0),
+        exact=exact,
+        support=problem.support,
+        title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
+    )

@@ -12,11 +12,11 @@ from torch import Tensor
 from simulators import sample_prior
 from simulators.random import child_seed
 
-from ..files.origin import from_origin
+from ..files.origin import restored
 from ..files.parts import read_parts
 from ..files.run_folder import POSTERIOR, RunFolder
 from ..generators.support import Support
-from ..pictures.fit import NUM_PRIOR, draws_of
+from ..pictures.fit import NUM_PRIOR, draws_of, exact_draws
 from ..pictures.marginals import Marginal, marginals_of
 from ..plan import Plan
 from ..posterior import ABIPosterior
@@ -170,12 +170,12 @@ def _prior_and_simulator(
             )
         return prior if prior is not None else getattr(simulator, "prior", None), simulator
     if simulator is None and _has_path(origin, "simulator", notes):
-        _, simulator = _attempt(lambda: from_origin(origin, object(), None), "simulator", notes)
+        simulator = _restored(origin, "simulator", notes)
     if prior is None:
         if origin["prior"] == "task":
             prior = getattr(simulator, "prior", None)
         elif _has_path(origin, "prior", notes):
-            prior, _ = _attempt(lambda: from_origin(origin, None, object()), "prior", notes)
+            prior = _restored(origin, "prior", notes)
     return prior, simulator
 
 
@@ -188,13 +188,13 @@ def _has_path(origin: dict[str, Any], what: str, notes: list[str]) -> bool:
     return False
 
 
-def _attempt(find: Callable[[], tuple[Any, Any]], what: str, notes: list[str]) -> tuple[Any, Any]:
+def _restored(origin: dict[str, Any], what: str, notes: list[str]) -> Any:
     """What an import gives; a user's module may fail in any way, and the report goes on."""
     try:
-        return find()
+        return restored(origin[what], what)
     except Exception as error:
         notes.append(f"The {what} could not be imported again: {_reason(error)}.")
-        return None, None
+        return None
 
 
 def _reason(error: Exception) -> str:
@@ -224,17 +224,12 @@ def _exact(
     simulator: Any, posterior: ABIPosterior, wanted: Wanted, notes: list[str]
 ) -> Tensor | None:
     """Draws of the exact posterior, where the simulator knows it and can draw from it."""
-    reference = getattr(simulator, "reference_posterior", None)
-    if reference is None:
-        return None
-    try:
-        draws: Tensor = reference(posterior.x_o, _NUM_EXACT, child_seed(wanted.seed, 2))
-    except NotImplementedError:
-        return None
-    except Exception as error:  # it may not know every x_o, and the report goes on
+
+    def broken(error: Exception) -> None:
         notes.append(f"The exact posterior could not be drawn from: {_reason(error)}.")
-        return None
-    return draws
+
+    seed = child_seed(wanted.seed, 2)
+    return exact_draws(simulator, posterior.x_o, _NUM_EXACT, broken, seed)
 
 
 def _versions(path: Path) -> dict[str, str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
@@ -59,6 +59,32 @@ class InProcess:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An engine that tells of every row that is done, for a bar of one's own."""
+
+    engine: Engine
+    advance: Callable[[], None]
+
+    @property
+    def workers(self) -> int:
+        """Those of the engine."""
+        return self.engine.workers
+
+    def run(
+        self, simulator: SeededSimulator, batches: Iterator[Batch], timeout: float | None = None
+    ) -> Iterator[BatchResult]:
+        """What the engine gives, told row by row."""
+        for result in self.engine.run(simulator, batches, timeout):
+            for _ in range(len(result)):
+                self.advance()
+            yield result
+
+    def close(self) -> None:
+        """Let go of the engine's workers."""
+        self.engine.close()
 
 
 class Dask(Protocol):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 import abi
 import validation
+from abi import installation
 from abi.cli import doctor
 from abi.generators.flow_network import FlowSettings
 from abi.generators.push_forward.potnet import POTNetSettings
@@ -310,8 +311,8 @@ def test_the_doctor_looks_for_all_that_the_project_asks_for() -> None:
 
     path = Path(__file__).parents[2] / "pyproject.toml"
     project = tomllib.loads(path.read_text())["project"]
-    assert len(doctor.required("abi-toolkit")) == len(project["dependencies"])
-    versions = doctor.examine()["versions"]
+    assert len(installation.required("abi-toolkit")) == len(project["dependencies"])
+    versions = installation.examine()["versions"]
     assert {"joblib", "jinja2", "arviz", "distributed", "scikit-learn"} <= versions.keys()
     assert None not in versions.values()
 
@@ -319,8 +320,8 @@ def test_the_doctor_looks_for_all_that_the_project_asks_for() -> None:
 def test_a_package_of_an_extra_that_is_missing_is_no_problem(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "jinja2" else "1")
-    found = doctor.examine()
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == "jinja2" else "1")
+    found = installation.examine()
     assert found["problems"] == []
     doctor._print(found)
     assert "jinja2         not installed: pictures" in capsys.readouterr().out
@@ -332,5 +333,5 @@ def test_the_doctor_says_when_nothing_tells_what_is_needed(
     def unknown(name: str) -> list[str]:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(doctor, "requires", unknown)
-    assert doctor.examine()["problems"] == [doctor.UNINSTALLED]
+    monkeypatch.setattr(installation, "requires", unknown)
+    assert installation.examine()["problems"] == [installation.UNINSTALLED]

@@ -1,97 +1,119 @@
-"""What ``abi fit`` works on, and how its answer is drawn and printed."""
+"""What ``abi fit`` works on: a run that begins, one that goes on, or one that gets more calls."""
 
 from __future__ import annotations
 
-import inspect
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
 from torch import Tensor
 
-from simulators import Simulations, load_store, sample_prior
+from simulators import Simulations, load_store
+from simulators.given.observation import same_values
 
 from ...config import ABIConfig
-from ...files.origin import load_object, origin_of
+from ...files.arrays import load_array
+from ...files.origin import origin_of_named, other_than
 from ...files.run_folder import Given, RunFolder
-from ...pictures.fit import NUM_PRIOR
-from ...plan import CHECK_FRACTION, Plan, plan_of_fit
-from ...posterior import ABIPosterior
-from ...report.plotting import plot_marginals
-from ...report.summary import described, mean_and_sd
-from ...rounds.problem import Problem, observed_by, pose
+from ...plan import CHECK_FRACTION, Plan, answers_elsewhere, plan_of_fit
+from ...rounds.problem import observed_by, pose
 from ...rounds.steps import Work
-from ...sampler import placed
-from .loading import load_array, load_instance, load_prior
-from .resumed import check_observation, check_origin, check_plan
+from ...sampler import go_on, placed
+from .named import simulator_and_prior
 
 NUM_SIMULATIONS = 20_000
 """Calls of a fit that is not told how many."""
+_OR_ELSE = "Leave it out to go on, or begin another run in another --out."
 
 
 def opened(
-    out: Path | None,
-    observed: Path | None,
-    simulations: Path | None,
-    named: dict[str, str | None],
-    asked: Mapping[str, Any],
-    paper: bool,
-    device: str | None,
-    timeout: float | None,
-    resume: bool,
+    words: Mapping[str, Any], device: str | None, timeout: float | None
 ) -> tuple[Any, RunFolder, Work]:
-    """The simulator, the folder of a run that begins or goes on, and what is to be done.
+    """The simulator, the folder of a run that begins, goes on or goes further, and what to do.
+
+    Args:
+        words: option -> its value, None or False where it was not given.
+        device: where the networks train.
+        timeout: seconds a simulation may take.
 
     Raises:
         ValueError: if words are missing, or do not fit the run.
     """
-    if (simulator := named["simulator"]) is None:
+    if words["--continue"] is not None:
+        return _continued(words, device, timeout)
+    if words["--simulator"] is None:
         raise ValueError(
             "`--simulator` is needed, module:object, such as simulators:MG1; or name a run that "
             "has ended: --continue RUN_DIR."
         )
-    if out is None:
+    if (out := words["--out"]) is None:
         raise ValueError("`--out` is needed: a folder for the results.")
-    model = load_instance(simulator, "--simulator")
-    prior = load_prior(model, named["prior"])
-    given = None if simulations is None else _stored(simulations)
-    if resume:  # the budget, the seed and the constants are those the run began with
+    named = {"prior": words["--prior"], "simulator": words["--simulator"]}
+    model, prior = simulator_and_prior(words["--simulator"], words["--prior"])
+    given = None if words["--simulations"] is None else _stored(words["--simulations"])
+    if words["--resume"]:  # the budget, the seed and the constants are those the run began with
         folder = RunFolder.open(out)
-        folder.check_given(Given.of(None, None, given))
-        plan, x_o, names, began = folder.request()
-        check_origin(began, _origin(prior, model, named))
-        check_plan(plan, asked, paper)
-        check_observation(x_o, None if observed is None else _observation(model, observed))
-        plan = replace(plan, config=placed(plan.config, device))
-        problem = pose(prior, model, x_o, names, timeout=timeout)
-    else:
-        plan = _plan(asked, placed(ABIConfig.paper() if paper else ABIConfig(), device))
-        problem = pose(prior, model, _observation(model, observed), timeout=timeout)
-        origin = _origin(prior, model, named)
-        folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
+        _, x_o, _, began = folder.request()
+        _check_origin(began, origin_of_named(prior, model, named))
+        if words["--observed"] is not None:
+            _check_observation(x_o, _observation(model, words["--observed"]))
+        return _going_on(folder, model, prior, given, words, device, timeout)
+    config = placed(ABIConfig.paper() if words["--paper"] else ABIConfig(), device)
+    budget = words["--num-simulations"] or NUM_SIMULATIONS
+    plan = plan_of_fit(budget, *_settled(words), config)
+    problem = pose(prior, model, _observation(model, words["--observed"]), timeout=timeout)
+    origin = origin_of_named(prior, model, named)
+    folder = RunFolder.create(out, problem, plan, origin, Given.of(None, None, given))
     return model, folder, Work(problem, plan, None, folder.simulations, given)
 
 
-def _plan(asked: Mapping[str, Any], config: ABIConfig) -> Plan:
-    """What a new run is asked for."""
-    share = CHECK_FRACTION if asked["--check-fraction"] is None else asked["--check-fraction"]
-    budget, seed = asked["--num-simulations"] or NUM_SIMULATIONS, asked["--seed"] or 0
-    return plan_of_fit(budget, asked["--rounds"], seed, share, asked["--stop-when"], config)
+def _continued(
+    words: Mapping[str, Any], device: str | None, timeout: float | None
+) -> tuple[Any, RunFolder, Work]:
+    """The same of a run that gets more rounds if it has ended."""
+    for option in ("--out", "--observed", "--simulations", "--paper", "--resume"):
+        if words[option]:
+            raise ValueError(
+                f"`{option}` cannot be changed by --continue: the run in the folder has its own. "
+                "Leave it out."
+            )
+    folder = RunFolder.open(words["--continue"])
+    origin = folder.request()[3]
+    model, prior = simulator_and_prior(words["--simulator"], words["--prior"], origin)
+    if folder.holds_answer:
+        if words["--num-simulations"] is None:
+            raise ValueError(
+                f"`--num-simulations` is needed: the run in {folder.path} has ended; say how many "
+                "calls more."
+            )
+        go_on(folder, (words["--num-simulations"], *_settled(words)))
+    return _going_on(folder, model, prior, None, words, device, timeout)
 
 
-def _origin(prior: Any, model: Any, named: dict[str, str | None]) -> dict[str, Any]:
-    """Where prior and simulator come from; an object without a path has the one it was named by.
+def _going_on(
+    folder: RunFolder,
+    model: Any,
+    prior: Any,
+    given: Simulations | None,
+    words: Mapping[str, Any],
+    device: str | None,
+    timeout: float | None,
+) -> tuple[Any, RunFolder, Work]:
+    """The same of a run that was begun, for which nothing else may be asked."""
+    folder.check_given(Given.of(None, None, given))
+    plan, x_o, names, _ = folder.request()
+    _check_plan(plan, words)
+    plan = replace(plan, config=placed(plan.config, device))
+    problem = pose(prior, model, x_o, names, timeout=timeout)
+    return model, folder, Work(problem, plan, None, folder.simulations, given)
 
-    The instance of a class that was named has none: what names it is kept all the same.
-    """
-    origin = origin_of(prior, model)
-    for what, spec in named.items():
-        if origin[what] is None and spec and not inspect.isclass(load_object(spec, f"--{what}")):
-            origin[what] = {"path": spec, "arguments": None}
-    return origin | {"named": named}
+
+def _settled(words: Mapping[str, Any]) -> tuple[Any, int, float, Any]:
+    """Rounds, seed, share of the check and when to stop, where some were not given."""
+    share = words["--check-fraction"]
+    share = CHECK_FRACTION if share is None else share
+    return words["--rounds"], words["--seed"] or 0, share, words["--stop-when"]
 
 
 def _stored(path: Path) -> Simulations:
@@ -115,70 +137,36 @@ def _observation(model: Any, path: Path | None) -> Tensor:
     return observation
 
 
-def draw(
-    folder: Path,
-    posterior: ABIPosterior,
-    problem: Problem,
-    samples: Tensor,
-    exact: Tensor | None,
-) -> Path:
-    """The picture of the marginals, drawn into the run's folder."""
-    return plot_marginals(
-        samples,
-        posterior.parameter_names,
-        folder / "marginals.png",
-        prior=sample_prior(problem.prior, NUM_PRIOR, seed=0),
-        exact=exact,
-        support=problem.support,
-        title=f"{posterior.num_simulations:,} simulator calls in {len(posterior.rounds)} rounds",
-    )
-
-
-def try_exact(
-    reference: Callable[[Tensor, int], Tensor] | None, x_o: Tensor, num_samples: int
-) -> Tensor | None:
-    """Draws of the exact posterior; None, with a line on standard error, where it breaks."""
-    if reference is None:
-        return None
-    try:
-        return reference(x_o, num_samples)
-    except NotImplementedError:
-        return None
-    except Exception as error:  # the answer does not depend on it
-        text = f"no exact posterior at this x_o: {type(error).__name__}: {error}"
-        typer.secho(text, err=True, fg=typer.colors.YELLOW)
-        return None
-
-
-def print_next_steps(posterior: ABIPosterior, run_dir: Path) -> None:
-    """Print what would sharpen the verdict, and what more calls would bring."""
-    path, verdict = shlex.quote(str(run_dir)), posterior.verdict
-    if verdict.outcome == "cannot tell" and posterior.answer is not None:
-        typer.echo(f"more pairs for the verdict: abi check {path}")
-    if verdict.more_calls is not None:
-        typer.echo(f"{verdict.more_calls}: abi fit --continue {path} --num-simulations 5000")
-
-
-def print_table(samples: Tensor, exact: Tensor | None, posterior: ABIPosterior) -> None:
-    """Print samples (n, d) in numbers, and those of the exact posterior (m, d) beside them."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    title = f"posterior after {posterior.num_simulations:,} simulator calls"
-    table = Table(title=title, min_width=len(title))
-    for column in (
-        "parameter",
-        "ABI mean ± sd",
-        *(("exact mean ± sd",) if exact is not None else ()),
-    ):
-        table.add_column(column, no_wrap=True, justify="left" if column == "parameter" else "right")
-    columns = [
-        described(part, posterior.parameter_names) for part in (samples, exact) if part is not None
-    ]
-    for name in posterior.parameter_names:
-        # As text: in rich's markup a name such as "mass [kg]" would lose its unit.
-        table.add_row(
-            Text(name), *(mean_and_sd(part[name].mean, part[name].sd) for part in columns)
+def _check_origin(began: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse another simulator or prior than the run began with, as far as its folder tells."""
+    if (other := other_than(began, now)) is not None:
+        what, before, got = other
+        raise ValueError(
+            f"`--{what}`: the run began with {before}; got {got}. Go on with the same, or begin "
+            "another run in another --out."
         )
-    Console().print(table)
+
+
+def _check_plan(plan: Plan, words: Mapping[str, Any]) -> None:
+    """Refuse numbers, or the algorithm as published, that the run did not begin with."""
+    stored: dict[str, Any] = {
+        "--num-simulations": plan.num_simulations,
+        "--rounds": plan.num_rounds,
+        "--stop-when": plan.stop_when or "none",
+    }
+    if not plan.rounds_before:  # else it is a child of the one that was given
+        stored["--seed"] = plan.seed
+    if answers_elsewhere(plan.config, plan.num_rounds):  # else no share was kept, whatever it was
+        stored["--check-fraction"] = plan.check_fraction
+    for option, began in stored.items():
+        if (asked := words[option]) not in (None, began):
+            raise ValueError(f"`{option}`: the run began with {began}; got {asked}. {_OR_ELSE}")
+    # A run may go on on another device.
+    if words["--paper"] and plan.config.on("cpu") != ABIConfig.paper().on("cpu"):
+        raise ValueError(f"`--paper`: the run began with other constants. {_OR_ELSE}")
+
+
+def _check_observation(x_o: Tensor, observed: Tensor) -> None:
+    """Refuse another observation than that of the run."""
+    if not same_values(observed, x_o):
+        raise ValueError(f"`--observed`: the run began with another x_o. {_OR_ELSE}")

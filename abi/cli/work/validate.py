@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +10,16 @@ from torch import Tensor
 
 from simulators import load_store
 from simulators.random import child_seed
-from validation.methods.together import LOCAL, draws_of
-from validation.run import test_names
+from validation.methods.together import LOCAL
+from validation.run import draws_needed
 
+from ...files.arrays import holds_array, load_array
+from ...files.origin import load_instance
 from ...files.run_folder import posterior_file
 from ...posterior import ABIPosterior
 from ...quantiles.kernel import layout_of
-from ...report.validated import identity_of
 from ...rounds.judging import why_at_x_o_alone
 from ...saved import load
-from .loading import load_array, load_instance
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Which tests are to be drawn for, and how often."""
-
-    names: str | Sequence[str] | None
-    num_samples: int | None
-
-    def needed(self, pairs: int, width: int) -> int:
-        """Draws of q an observation."""
-        names = test_names(self.names)
-        return max(draws_of(name, self.num_samples, pairs, width) for name in names)
-
-
-def names_of(method: Sequence[str] | None) -> str | list[str] | None:
-    """The tests of the command line as :func:`validation.validate` takes them."""
-    return "all" if method and list(method) == ["all"] else list(method or []) or None
 
 
 def tested(
@@ -49,51 +29,38 @@ def tested(
     data: Path | None,
     theta: Path | None,
     x: Path | None,
-    draws: Draws,
+    methods: str | list[str] | None,
+    num_samples: int | None,
     seed: int,
 ) -> tuple[Any, Any, Any, ABIPosterior | None]:
     """q, theta, x, and the fit if q is of one: its own pairs, where no others are given."""
     q = _posterior(spec, samples, layout)
     fit = q if isinstance(q, ABIPosterior) else None
-    if fit is not None and data is None and theta is None and x is None:
-        return *_own_pairs(fit, str(spec), draws, seed), fit
-    return q, *_pairs(data or samples, theta, x), fit
+    if fit is None or data is not None or theta is not None or x is not None:
+        return q, *_pairs(data or samples, theta, x), fit
+    if fit.answer is None:
+        raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
+    if fit.pairs is None:
+        cure = f"draw some with abi check {shlex.quote(str(spec))}, or give --data"
+        raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
+    num_draws = draws_needed(methods, num_samples, len(fit.pairs.theta), fit.theta_dim)
+    return *fit.check_pairs(num_draws, seed=child_seed(seed, 0)), fit
 
 
 def observations(
     path: Path | None, x: Tensor, fit: ABIPosterior | None, methods: list[str] | None
 ) -> Tensor | None:
-    """Where the local tests look: what the file holds, or x_o of the fit if one is asked for."""
+    """Where the local tests look: what the file holds, or x_o of the fit if one is asked for.
+
+    Observations are (m, p) or (p,); a column of as many lines as x (n, p) has values is one.
+    """
     if path is not None:
-        return _read(path, x)
+        observed = load_array(path, "--x-o")
+        column = path.suffix in (".csv", ".txt") and observed.shape == (*x.shape[1:], 1)
+        return observed.reshape(-1) if column else observed
     if fit is None or fit.x_o is None or not set(methods or ()) & set(LOCAL):
         return None
     return layout_of(fit.kernel).as_numbers(fit.x_o[None])[0]
-
-
-def identity(fit: ABIPosterior | None) -> dict[str, Any]:
-    """What a saved report tells of the fit that it is about."""
-    if fit is None:
-        return {}
-    return {"parameter_names": fit.parameter_names, "of": identity_of(fit)}
-
-
-def _own_pairs(fit: ABIPosterior, spec: str, draws: Draws, seed: int) -> tuple[Any, Tensor, Tensor]:
-    """q, theta and x of the check's pairs, with draws enough for the tests."""
-    if fit.answer is None:
-        raise ValueError(f"`path`: {spec} answers at its x_o alone: {why_at_x_o_alone(fit)}.")
-    if fit.pairs is None:
-        cure = f"draw some with abi check {shlex.quote(spec)}, or give --data"
-        raise ValueError(f"`path`: {spec} holds no check pairs; {cure}.")
-    num_draws = draws.needed(len(fit.pairs.theta), fit.theta_dim)
-    return fit.check_pairs(num_draws, seed=child_seed(seed, 0))
-
-
-def _read(path: Path, x: Tensor) -> Tensor:
-    """Observations (m, p) or (p,); a column of as many lines as x (n, p) has values is one."""
-    observed = load_array(path, "--x-o")
-    column = path.suffix in (".csv", ".txt") and observed.shape == (*x.shape[1:], 1)
-    return observed.reshape(-1) if column else observed
 
 
 def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> Any:
@@ -105,7 +72,9 @@ def _posterior(spec: str | None, samples: Path | None, layout: str | None) -> An
     if samples is None:
         return as_posterior(load_instance(str(spec), "--posterior"), progress=True)
     parts = [load_array(samples, "--samples", key) for key in ("theta", "x", "samples")]
-    weights = load_array(samples, "--samples", "weights") if _holds(samples, "weights") else None
+    weights = (
+        load_array(samples, "--samples", "weights") if holds_array(samples, "weights") else None
+    )
     return as_posterior(tuple(parts), layout=layout, weights=weights)  # type: ignore[arg-type]
 
 
@@ -122,11 +91,3 @@ def _pairs(data: Path | None, theta: Path | None, x: Path | None) -> tuple[Any, 
         kept = load_store(data)
         return kept.theta, kept.x
     return load_array(data, "--data", "theta"), load_array(data, "--data", "x")
-
-
-def _holds(path: Path, key: str) -> bool:
-    """Whether an .npz has this array."""
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as arrays:
-        return key in arrays.files

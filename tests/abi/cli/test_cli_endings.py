@@ -19,7 +19,7 @@ from invoked_commands import invoke
 from typed_commands import run
 from typer.main import get_command
 
-from abi.cli import doctor
+from abi import installation
 from abi.cli.app import app, main
 from abi.cli.ending import EXIT_STATUS
 from abi.files.parts import FORMAT_VERSION
@@ -102,7 +102,7 @@ def test_exit_statuses_are_those_that_the_help_promises(
     assert sound.exit_code == 0, sound.output
     assert invoke("validate", "--nonsense").exit_code == 2
     assert invoke("doctor").exit_code == 0
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "numba" else "1")
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == "numba" else "1")
     sick = invoke("doctor")
     assert sick.exit_code == 1
     assert "problem: numba is missing; install abi-toolkit again" in sick.output
@@ -136,7 +136,7 @@ def test_the_doctor_tells_versions_paths_threads_gpu_and_disk(
     for part in (version, str(ROOT / "validation"), "threads: ", "GPU: ", "free disk"):
         assert part in text
     parts = {"abi": Path("here/abi"), "simulators": Path("there/simulators")}
-    monkeypatch.setattr(doctor, "package_folders", lambda: parts)
+    monkeypatch.setattr(installation, "package_folders", lambda: parts)
     assert "do not share one parent folder" in invoke("doctor").output
 
 

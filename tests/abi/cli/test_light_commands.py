@@ -13,7 +13,7 @@ from invoked_commands import invoke
 from typer.main import get_command
 
 import abi
-from abi.cli.app import app
+from abi.cli.app import _whole, app
 from abi.cli.work.fit import NUM_SIMULATIONS
 from abi.plan import CHECK_FRACTION
 
@@ -77,3 +77,13 @@ def test_the_help_of_fit_states_the_numbers_that_it_takes() -> None:
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", invoke("fit", "--help").stdout).split())
     assert f"Most simulator calls to make. [{NUM_SIMULATIONS}]" in text
     assert f"Share of the calls kept for testing the answer. [{CHECK_FRACTION}]" in text
+
+
+def test_the_end_of_a_file_is_no_answer() -> None:
+    """Typer ends with 1 on an EOFError, which here means that a test rejects."""
+
+    def broken() -> None:
+        raise EOFError("pipe closed")
+
+    with pytest.raises(RuntimeError, match="EOFError: pipe closed"):
+        _whole(broken)()

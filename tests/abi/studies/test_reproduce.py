@@ -12,12 +12,13 @@ import torch
 from invoked_commands import invoke
 
 from abi import baselines, metrics
-from abi.cli import reproduce as command
 from abi.cli.app import main
 from abi.studies.engine.cells import Cell, CellFolder
 from abi.studies.engine.study import FLOOR, planned
 from abi.studies.engine.tables import mean
 from abi.studies.reproduce import experiment, methods
+from abi.studies.reproduce import run as command
+from abi.studies.reproduce.choice import EXPERIMENTS
 from abi.studies.reproduce.intractable import CountedPopulations
 from abi.studies.reproduce.methods import Method
 from abi.studies.reproduce.reproductions import NAMES, reproduction
@@ -73,7 +74,7 @@ def reproduce(*words: str) -> Any:
 
 
 def test_the_experiments_of_the_command_are_those_that_exist() -> None:
-    assert tuple(command.EXPERIMENTS) == NAMES
+    assert tuple(EXPERIMENTS) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Files named on the command line: read as numbers, or refused by name."""
+"""Files of numbers that a user brings: read as numbers, or refused by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from abi.cli.app import _whole
-from abi.cli.work.loading import load_array
+from abi.files.arrays import load_array
 
 
 @pytest.mark.parametrize(
@@ -56,13 +55,3 @@ def test_one_array_is_not_taken_for_two(tmp_path: Path) -> None:
             load_array(tmp_path / name, "--data", "theta")
     np.savez(tmp_path / "both.npz", theta=np.ones((5, 2)), x=np.zeros((5, 1)))
     assert torch.equal(load_array(tmp_path / "both.npz", "--data", "theta"), torch.ones(5, 2))
-
-
-def test_the_end_of_a_file_is_no_answer() -> None:
-    """Typer ends with 1 on an EOFError, which here means that a test rejects."""
-
-    def broken() -> None:
-        raise EOFError("pipe closed")
-
-    with pytest.raises(RuntimeError, match="EOFError: pipe closed"):
-        _whole(broken)()

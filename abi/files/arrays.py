@@ -1,8 +1,7 @@
-"""From the words of a command line to objects and arrays; nothing is unpickled."""
+"""Numbers from a user's files: .npy, .npz and .csv; nothing is unpickled."""
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -11,26 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...files.origin import load_object
-
 _ENCODING = "utf-8-sig"  # a spreadsheet may begin a file with a byte-order mark
-
-
-def load_instance(spec: str, option: str) -> Any:
-    """Import ``module:object``; a class is called without arguments."""
-    found = load_object(spec, option)
-    return found() if inspect.isclass(found) else found
-
-
-def load_prior(model: Any, spec: str | None) -> Any:
-    """Import the prior that was named, or take the simulator's own."""
-    if spec is not None:
-        return load_instance(spec, "--prior")
-    if not hasattr(model, "prior"):
-        raise ValueError(
-            "`--prior` is needed, for the simulator brings none of its own: --prior mymodule:prior."
-        )
-    return model.prior
 
 
 def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
@@ -40,7 +20,7 @@ def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
 
     Args:
         path: the file.
-        option: the command-line option it was given to, for the error.
+        option: what it was given to, for the error.
         key: the array to take from a .npz; the only one when omitted.
 
     Raises:
@@ -57,6 +37,12 @@ def load_array(path: Path, option: str, key: str | None = None) -> Tensor:
     except (ValueError, KeyError, OSError, EOFError, BadZipFile, TypeError) as error:
         raise ValueError(f"`{option}`: {path} could not be read as numbers: {error}.") from error
     return torch.from_numpy(np.ascontiguousarray(values)).float()
+
+
+def holds_array(path: Path, key: str) -> bool:
+    """Whether an .npz has this array."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return key in arrays.files
 
 
 def _read(path: Path, key: str | None) -> Any:
