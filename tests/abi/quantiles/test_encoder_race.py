@@ -205,17 +205,6 @@ def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(
     assert ranked[-1] == "flat"
 
 
-@pytest.mark.parametrize(("behind", "wins"), [(0.05, True), (0.15, False)])
-def test_what_keeps_all_of_x_may_be_a_little_behind(
-    behind: float, wins: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = {"flat": -behind, "regression": 0.0}
-    monkeypatch.setattr(EncoderRace, "score", lambda _, name: scores[name])
-    theta, x, _ = answers()
-    ranked = race_of(theta, x).ranked(("regression", "flat"), untold, first=False)
-    assert (ranked[0] == "flat") == wins
-
-
 def test_an_encoder_that_no_flow_can_be_trained_on_comes_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
