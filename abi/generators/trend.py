@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..training.ridge import best_curve, best_line, in_slope
+from ..training.ridge import best_line
 from .base import units
 
 _MOST_FEATURES = 512
@@ -72,7 +72,8 @@ class Trend:
     def _place(self, seen: Tensor | None) -> Tensor:
         if self.slope is None or seen is None:
             return self.center
-        return self.center + in_slope(seen, self.slope)
+        straight = seen.shape[-1] == len(self.slope)
+        return self.center + (seen if straight else with_products(seen)) @ self.slope
 
 
 def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
@@ -87,8 +88,21 @@ def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
     standard = torch.where(fixed, 0.0, (z - center) / scale).double()
     if seen is None or seen.shape[1] > min(_MOST_FEATURES, len(z) // 2):
         seen = torch.empty(len(z), 0)
-    line = (best_curve if curved else best_line)(seen.double(), standard)
+    line = best_line(seen.double(), standard)
+    if curved and 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2):
+        curve = best_line(with_products(seen.double()), standard)
+        line = curve if curve.surely_better(line) else line
     # As they are read from a file: the rounding of products hangs on the order in memory.
     root = (line.root * scale[:, None].double()).float().contiguous()
     slope = (line.slope * scale).float().contiguous() if seen.shape[1] else None
     return Trend(center + (line.shift * scale).float(), root, slope)
+
+
+def with_products(seen: Tensor) -> Tensor:
+    """Features (..., k), their squares and the products of any two, (..., k (k + 3) / 2)."""
+    first, second = torch.triu_indices(seen.shape[-1], seen.shape[-1])
+    return torch.cat([seen, seen[..., first] * seen[..., second]], dim=-1)
+
+
+def _num_terms(num_features: int) -> int:
+    return num_features * (num_features + 3) // 2

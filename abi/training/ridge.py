@@ -1,4 +1,4 @@
-"""Linear least squares, shrunk as much as rows left out gain by it, in values or their products.
+"""Linear least squares, shrunk as much as rows left out gain by it.
 
 The strength of the ridge is the one whose predictions of rows left out are the best, where a
 stronger one must gain by more than chance; without end it sets the slope to zero.
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_MOST_TERMS = 512
 _STRENGTHS = (1e-5, 1e-3, 1e-2, 1e-1, 1.0, float("inf"))  # of the ridge, in mean variances of s
 _SURE = 2.0  # standard errors of a gain
 _LEAST_LEFT = 0.05  # of a row's weight in its own prediction, from 1
@@ -55,30 +54,6 @@ def best_line(s: Tensor, z: Tensor) -> Line:
     for other in others:
         line = other if other.surely_better(line) else line
     return line
-
-
-def best_curve(s: Tensor, z: Tensor) -> Line:
-    """The line in s, or in s with squares and products where rows left out gain by these."""
-    line = best_line(s, z)
-    if 0 < _num_terms(s.shape[1]) <= min(_MOST_TERMS, len(z) // 2):
-        curve = best_line(with_products(s), z)
-        line = curve if curve.surely_better(line) else line
-    return line
-
-
-def with_products(s: Tensor) -> Tensor:
-    """Values (..., k), their squares and the products of any two, (..., k (k + 3) / 2)."""
-    first, second = torch.triu_indices(s.shape[-1], s.shape[-1])
-    return torch.cat([s, s[..., first] * s[..., second]], dim=-1)
-
-
-def in_slope(s: Tensor, slope: Tensor) -> Tensor:
-    """Values s (..., k) times a slope (k, d), or one of their products too, (k (k + 3) / 2, d)."""
-    return (s if s.shape[-1] == len(slope) else with_products(s)) @ slope
-
-
-def _num_terms(num_values: int) -> int:
-    return num_values * (num_values + 3) // 2
 
 
 def _ridges(s: Tensor, z: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -14,9 +14,8 @@ from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings, build_flow
 from abi.generators.flow_training import Conditioning
 from abi.generators.support import Support
-from abi.generators.trend import Trend, fit_trend
+from abi.generators.trend import Trend, fit_trend, with_products
 from abi.training.loop import TrainingSettings
-from abi.training.ridge import with_products
 from simulators import GaussianLinear, sample_joint
 from simulators.random import torch_generator
 

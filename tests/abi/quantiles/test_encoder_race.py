@@ -61,14 +61,6 @@ def test_a_regression_finds_the_sums_that_matter() -> None:
     assert (left.var(dim=0) < 0.05 * sums.var(dim=0)).all()  # 60 slopes from 3,000 rows
 
 
-def test_a_regression_sees_what_lies_in_products_of_values_alone() -> None:
-    generator = torch_generator(0)
-    x = torch.randn(2_000, 12, generator=generator)
-    z = x[:, :1] * x[:, 1:2] + 0.1 * torch.randn(2_000, 1, generator=generator)
-    (feature,) = build_encoder("regression", x, PLAIN, z)(x).T
-    assert torch.corrcoef(torch.stack([feature, z[:, 0]]))[0, 1] > 0.98  # noise leaves .995
-
-
 def test_a_regression_knows_the_pairs_it_was_found_from_no_better_than_others() -> None:
     """Sixty slopes of 150 rows predict their own theta well, and others' worse: the error shows."""
 
@@ -98,10 +90,10 @@ def test_a_pair_left_out_is_seen_as_if_it_had_never_been() -> None:
 
 
 def test_pairs_that_a_regression_was_not_found_from_are_seen_as_any() -> None:
-    theta, x, _ = answers()
-    encoder = build_encoder("regression", x[:1_000], PLAIN, theta[:1_000])
-    seen = features_of_pairs(encoder, x[1_000:], theta[1_000:])
-    torch.testing.assert_close(seen, encoder(x[1_000:]), rtol=0.0, atol=0.0)
+    theta, x, _ = answers(600)
+    encoder = build_encoder("regression", x[:300], PLAIN, theta[:300])
+    seen = features_of_pairs(encoder, x[300:], theta[300:])
+    torch.testing.assert_close(seen, encoder(x[300:]), rtol=0.0, atol=0.0)
 
 
 def test_gaps_do_not_hide_which_pairs_were_left_out() -> None:
@@ -154,14 +146,11 @@ def test_a_selection_is_tried_where_half_of_the_values_say_nothing(
 
 
 @pytest.mark.parametrize("name", OF_THETA)
-@pytest.mark.parametrize("width", [VALUES, 12])  # of 12 values, products too
-def test_what_is_found_with_theta_is_filled_from_a_file(name: str, width: int) -> None:
+def test_what_is_found_with_theta_is_filled_from_a_file(name: str) -> None:
     theta, x, _ = answers()
     x = torch.cat([x[:, ::2], x[:, ::2].flipud()], dim=1)  # half of it belongs to other theta
-    x = x[:, :width] if width == VALUES else x[:, :width].cumsum(dim=1)
-    theta = theta if width == VALUES else x[:, :3] * x[:, 3:6]
     encoder = build_encoder(name, x, PLAIN, theta)
-    blank = build_encoder(name, torch.zeros(2, width), PLAIN)
+    blank = build_encoder(name, torch.zeros(2, VALUES), PLAIN)
     blank.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(blank(x[:5]), encoder(x[:5]), rtol=0.0, atol=0.0)
 
