@@ -196,9 +196,8 @@ def _choices(
 
     What the prior's pairs are too few and too wide to teach, a later round's may: the better half
     of one round's encoders is tried again in the next, and the last two once more in the last
-    round. (Which of two is the better is seen from the pairs of the answer: predator-prey ODEs,
-    10,000 calls, .67 -> .52, .59 -> .54, .58 -> .52.) The first round's learned one waits for what
-    the fixed ones say.
+    round, whose pairs are those of the answer. (Ten predator-prey ODEs, 10,000 calls: mean C2ST .56
+    -> .54.) The first round's learned one waits for what the fixed ones say.
     """
     if config.encoder != "auto":
         return (config.encoder,)
