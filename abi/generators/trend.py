@@ -25,10 +25,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simulators.random import torch_generator
+
 from ..training.ridge import best_line
 from .base import units
 
 _MOST_FEATURES = 512
+_NUMBERS = 20_000_000  # terms of rows looked at: more would find the trend no better
+_ROWS = 100_000  # whose products are worked out together
 _ROWS_EACH = 4  # of theta, for each of its dimensions, below which there is no covariance
 
 
@@ -72,8 +76,11 @@ class Trend:
     def _place(self, seen: Tensor | None) -> Tensor:
         if self.slope is None or seen is None:
             return self.center
-        straight = seen.shape[-1] == len(self.slope)
-        return self.center + (seen if straight else with_products(seen)) @ self.slope
+        if seen.shape[-1] == len(self.slope):
+            return self.center + seen @ self.slope
+        return self.center + torch.cat(
+            [with_products(rows) @ self.slope for rows in torch.atleast_2d(seen).split(_ROWS)]
+        ).reshape(*seen.shape[:-1], self.dim)
 
 
 def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
@@ -88,8 +95,13 @@ def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
     standard = torch.where(fixed, 0.0, (z - center) / scale).double()
     if seen is None or seen.shape[1] > min(_MOST_FEATURES, len(z) // 2):
         seen = torch.empty(len(z), 0)
+    curved = curved and 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2)
+    most = _NUMBERS // max(1, _num_terms(seen.shape[1]) if curved else seen.shape[1])
+    if len(z) > most:
+        some = torch.randperm(len(z), generator=torch_generator(0))[:most]
+        standard, seen = standard[some], seen[some]
     line = best_line(seen.double(), standard)
-    if curved and 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2):
+    if curved:
         curve = best_line(with_products(seen.double()), standard)
         line = curve if curve.surely_better(line) else line
     # As they are read from a file: the rounding of products hangs on the order in memory.

@@ -10,6 +10,7 @@ from fits import small_flow
 from torch import Tensor
 
 from abi.encoders.item import InputScaling
+from abi.generators import trend as trends
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings, build_flow
 from abi.generators.flow_training import Conditioning
@@ -62,6 +63,21 @@ def test_squares_and_products_of_features_are_found_where_they_tell() -> None:
     assert float(away.abs().max()) < error
     torch.testing.assert_close(trend.root, 0.1 * torch.eye(2), atol=0.01, rtol=0.0)
     torch.testing.assert_close(trend.from_rest(trend.to_rest(z, s), s), z, atol=1e-5, rtol=0.0)
+
+
+def test_of_very_many_rows_some_are_looked_at_and_all_are_freed_of_the_trend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A million rows of twenty features have products that take gigabytes."""
+    n, s = 4_000, normal(4_000, 3)
+    z = (s[:, :1] * s[:, 1:2] + s[:, 2:]) + 0.1 * normal(n, 1, seed=1)
+    monkeypatch.setattr(trends, "_NUMBERS", 9 * 1_000)
+    trend = fit_trend(z, s)
+    rest = trend.to_rest(z, s)
+    assert rest.std() == pytest.approx(1.0, abs=5.0 / math.sqrt(2 * 1_000))
+    monkeypatch.setattr(trends, "_ROWS", 7)
+    torch.testing.assert_close(trend.to_rest(z, s), rest, atol=1e-4, rtol=0.0)
+    torch.testing.assert_close(trend.at(s[0]).center, trend.from_rest(0.0 * rest, s)[0])
 
 
 @pytest.mark.parametrize("seed", range(5))
