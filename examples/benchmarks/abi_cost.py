@@ -181,6 +181,7 @@ def _row(factor: str, value: Any, cell: dict[str, Any], base: float) -> str:
 def picture(cells: dict[str, Any], path: Path) -> None:
     """CPU time and peak memory against each factor that is a number."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     names = [name for name, value in BASE.items() if isinstance(value, int) and name in FACTORS]
     figure, axes = plt.subplots(2, len(names), figsize=(2.1 * len(names), 4.4), sharey="row")
@@ -193,6 +194,8 @@ def picture(cells: dict[str, Any], path: Path) -> None:
         for axis, what in zip(column, ("cpu_seconds", "peak_mib"), strict=True):
             axis.plot(list(kept), [cell[what] for cell in kept.values()], "o-", ms=3)
             axis.set(xscale="log", yscale="log")
+            axis.xaxis.set_minor_formatter(NullFormatter())  # else the labels overlap
+            axis.set_xticks([min(kept), max(kept)], [f"{end:,}" for end in (min(kept), max(kept))])
         column[1].set_xlabel(factor)
     axes[0, 0].set_ylabel("CPU seconds")
     axes[1, 0].set_ylabel("peak memory, MiB")
