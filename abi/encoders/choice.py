@@ -202,11 +202,12 @@ def features_of(encoder: nn.Module, x: Tensor) -> Tensor:
 def features_of_pairs(encoder: nn.Module, x: Tensor, z: Tensor) -> Tensor:
     """The features (n, k) of pairs to learn from: x (n, p), and theta on the real line (n, d).
 
-    An encoder that was found from these pairs sees each as if it had been left out.
+    Few pairs that the encoder was found from are seen as if each had been left out.
     """
     if isinstance(encoder, Measured):
         return features_of_pairs(encoder.encoder, x[:, encoder.places], z)
-    return encoder.of_pairs(x, z) if isinstance(encoder, Regression) else features_of(encoder, x)
+    left_out = encoder.left_out(x, z) if isinstance(encoder, Regression) else None
+    return features_of(encoder, x) if left_out is None else left_out
 
 
 def encode(x: Tensor, encoder: str, layout: Layout) -> Tensor:

@@ -56,21 +56,20 @@ class Regression(nn.Module):
         return features
 
     @torch.no_grad()
-    def of_pairs(self, x: Tensor, z: Tensor) -> Tensor:
+    def left_out(self, x: Tensor, z: Tensor) -> Tensor | None:
         """The features (n, d) of x (n, p) as if each pair (x, z) had been left out of them.
 
-        Where pairs are many for each value of x, each is seen as any x is: few weigh much in their
-        own predictions, rare x, and what others say of these is so far off that flows become too
-        wide (epidemics of ten counts, 1,000 calls, C2ST .57 -> .60). So are pairs that the features
-        were not found from.
+        None where pairs are many for each value of x: few weigh much in their own predictions, rare
+        x, and what others say of these is so far off that flows become too wide (epidemics of ten
+        counts, 1,000 calls, C2ST .57 -> .60). None, too, of pairs that they were not found from.
         """
-        features: Tensor = self(x)
         if _PLENTY * x.shape[1] < len(x):
-            return features
+            return None
         standard = _in_sds(z)
         line = best_line(self.values(x).double(), standard)
-        if torch.allclose(line.slope.float(), self.slope, rtol=1e-3, atol=1e-6):
-            features = self.scaling((standard - line.left - line.shift).float())
+        if not torch.allclose(line.slope.float(), self.slope, rtol=1e-3, atol=1e-6):
+            return None
+        features: Tensor = self.scaling((standard - line.left - line.shift).float())
         return features
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:

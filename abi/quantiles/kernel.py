@@ -137,21 +137,22 @@ def train_kernel(
     """
     told = on_epoch if on_epoch is not None else _untold
     support = Support.everywhere(theta.shape[1]) if support is None else support
+    z = support.to_real(theta)
     names: Sequence[str] = ()
     if own is None:
-        names = _choices(support.to_real(theta), x, config, previous, layout)
+        names = _choices(z, x, config, previous, layout)
     waiting = len(names) == 2 and previous is not None and not thorough
     raced = len(names) > 1 and not waiting
     if raced:
         race = EncoderRace(theta, x, support, layout, config, child_seed(seed, 3))
         names = race.ranked(names, lambda share: told(_RACE_TIME * share), first=previous is None)
     name = names[0] if own is None else own
-    kernel = _start(theta, x, x_o, config, name, layout, seed, previous, support)
+    kernel = _start(theta, x, z, x_o, config, name, layout, seed, previous)
     training = config.network_training
     training = training if thorough else training.shortened(_BRIEF)
     begin = _RACE_TIME if raced else 0.0
     log = _train(
-        kernel.network, theta, x, support.to_real(theta), config.kappa, training, seed,
+        kernel.network, theta, x, z, config.kappa, training, seed,
         lambda share: told(begin + (1.0 - begin) * share),
     )  # fmt: skip
     check_trained(log, "the quantile network")
@@ -211,13 +212,13 @@ def _choices(
 def _start(
     theta: Tensor,
     x: Tensor,
+    z: Tensor,
     x_o: Tensor,
     config: ABIConfig,
     encoder: str | nn.Module,
     layout: Layout,
     seed: int,
     previous: LearnedKernel | None,
-    support: Support,
 ) -> LearnedKernel:
     """A fresh network in the units of these pairs, or the previous one to be fine-tuned."""
     if previous is None or config.redraw_directions:
@@ -228,8 +229,7 @@ def _start(
     levels = quantile_levels(config.num_levels, config.trim)
     tuned = previous.network if previous is not None and config.fine_tune else None
     with isolated_rng(child_seed(seed, 0)):
-        place = support.to_real(theta)
-        module = build_encoder(tuned.encoder if tuned else encoder, x, layout, place)
+        module = build_encoder(tuned.encoder if tuned else encoder, x, layout, z)
         with torch.no_grad():
             num_features = module.eval()(x[:1]).shape[1]  # batch norms cannot train on one row
         network = QuantileNetwork(

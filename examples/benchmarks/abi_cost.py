@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
-import multiprocessing
 import pstats
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measure import MACHINE, versions
+from measure import MACHINE, in_own_process, versions
 from torch.distributions import Independent, Normal
 
 import abi
@@ -125,13 +124,7 @@ def _stages(profile: cProfile.Profile) -> Iterator[tuple[str, float]]:
 
 def run(setting: dict[str, Any]) -> dict[str, Any]:
     """The cost of a fit in a process of its own."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=measure, args=(setting, theirs))
-    process.start()
-    theirs.close()
-    cell: dict[str, Any] = ours.recv()
-    process.join()
+    cell: dict[str, Any] = in_own_process(measure, setting)
     return cell
 
 

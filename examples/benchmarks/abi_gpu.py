@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from abi_cost import BASE, SEED, fit
-from measure import versions
+from measure import in_own_process, versions
 
 RESULT = Path(__file__).with_suffix(".json")
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -47,18 +47,6 @@ def measure(setting: dict[str, Any], device: str, pipe: Any) -> None:
     pipe.send(cell)
 
 
-def run(setting: dict[str, Any], device: str) -> dict[str, Any]:
-    """The time of a fit in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=measure, args=(setting, device, theirs))
-    process.start()
-    theirs.close()
-    cell: dict[str, Any] = ours.recv()
-    process.join()
-    return cell
-
-
 def table(cells: dict[str, dict[str, Any]]) -> str:
     """Markdown, a row a setting."""
     base = "; ".join(f"{name} {value}" for name, value in BASE.items())
@@ -69,14 +57,12 @@ def table(cells: dict[str, dict[str, Any]]) -> str:
     ]
     for factor, values in VALUES.items():
         for value in values:
-            of = [cells.get(f"{factor}={value}@{device}") for device in DEVICES]
-            if None not in of:
-                core, gpu = (cell["seconds"] for cell in of if cell is not None)
+            core, gpu = (cells.get(f"{factor}={value}@{device}") for device in DEVICES)
+            if core and gpu:
                 shown = f"{value:,}" if isinstance(value, int) else value
-                memory = f"{(of[1] or {})['gpu_mib']:,}"
-                lines.append(
-                    f"| {factor} | {shown} | {core:.1f} | {gpu:.1f} | {core / gpu:.2f} | {memory} |"
-                )
+                times = core["seconds"], gpu["seconds"], core["seconds"] / gpu["seconds"]
+                columns = "{:.1f} | {:.1f} | {:.2f}".format(*times)
+                lines.append(f"| {factor} | {shown} | {columns} | {gpu['gpu_mib']:,} |")
     return "\n".join(lines) + "\n"
 
 
@@ -86,33 +72,29 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="fits beside one another")
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
-    kept = json.loads(arguments.out.read_text())["cells"] if arguments.out.exists() else {}
-    head = {
+    kept = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"cells": {}}
+    kept |= {
         "gpu": torch.cuda.get_device_name(),
         "jobs": arguments.jobs,
         "versions": versions("abi-toolkit", "torch", "zuko"),
         "seed": SEED,
     }
-
-    def work(factor: str, value: Any, device: str) -> None:
-        name = f"{factor}={value}@{device}"
-        if name not in kept:
-            kept[name] = run(BASE | {factor: value}, device)
-            whole = json.dumps(head | {"cells": dict(kept)}, indent=1)
-            arguments.out.write_text(whole + "\n")
-            print(name, kept[name]["seconds"], flush=True)
-
+    cells = kept["cells"]
+    alone = partial(in_own_process, start="spawn")  # a GPU does not bear a fork
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        asked = [
-            pool.submit(work, factor, value, device)
+        asked = {
+            pool.submit(alone, measure, BASE | {factor: value}, device): name
             for factor, values in VALUES.items()
             for value in values
             for device in DEVICES
-        ]
-        for job in asked:
-            job.result()
-    arguments.out.with_suffix(".md").write_text(table(kept))
-    print(table(kept))
+            if (name := f"{factor}={value}@{device}") not in cells
+        }
+        for job in as_completed(asked):
+            cells[asked[job]] = job.result()
+            arguments.out.write_text(json.dumps(kept, indent=1) + "\n")
+            print(asked[job], cells[asked[job]]["seconds"], flush=True)
+    arguments.out.with_suffix(".md").write_text(table(cells))
+    print(table(cells))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What benchmarks here share: CPU seconds, interleaved rounds, rejections, the JSON beside it."""
+"""What benchmarks here share: CPU seconds, processes, rounds, rejections, the JSON beside it."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import multiprocessing
 import platform
 import resource
 import time
@@ -44,6 +45,18 @@ def rejections(p_values: list[float], level: float = 0.05) -> dict[str, Any]:
         "rejection_rate": rejected / len(p_values),
         "interval_95": list(clopper_pearson(rejected, len(p_values))),
     }
+
+
+def in_own_process(target: Callable[..., Any], *arguments: Any, start: str = "fork") -> Any:
+    """What a function sends through the pipe that it is given last, from a process of its own."""
+    context = multiprocessing.get_context(start)
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=target, args=(*arguments, theirs))  # type: ignore[attr-defined]
+    process.start()
+    theirs.close()
+    sent = ours.recv()
+    process.join()
+    return sent
 
 
 def versions(*packages: str) -> dict[str, str]:
