@@ -79,8 +79,7 @@ class ABIConfig:
         generator: model of the answer: "flow", "mixture", "potnet" (the paper's) or "wgan". The
             last two have no density, and need ``proposal="generator"``.
         flow: settings of the flow.
-        num_flows: flows that are averaged in the answer. It may take twice as many where they train
-            fast, and takes two at most between rounds.
+        num_flows: flows that are averaged in the answer, two at most between rounds.
         max_components: most components of the mixture; BIC chooses.
         generator_training: how flow and mixture are trained.
         potnet: settings of POTNet.

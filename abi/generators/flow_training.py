@@ -1,17 +1,14 @@
-"""The training of flows: as many passes as the rows bear, and as many flows as the time allows.
+"""The training of flows, one or several, by maximum likelihood.
 
-Flows are trained by maximum likelihood. An encoder that has weights goes on learning with the flow,
-a copy for each. Flows differ by their first weights and by the rows they hold out.
+An encoder that has weights goes on learning with the flow. Flows differ by their first weights and
+by the rows they hold out.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
-from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +25,6 @@ from .flow_network import FlowSettings, build_flow
 from .support import Support
 from .trend import fit_trend
 
-_MOST_FLOWS = 2  # times those asked for, where few passes leave the time
 _HELD = 500  # rows held out that are looked at
 
 
@@ -77,16 +73,12 @@ def fit_flow(
     training: TrainingSettings,
     seed: int,
     num_flows: int = 1,
-    most_flows: int | None = None,
     given: Conditioning | None = None,
     on_epoch: Progress | None = None,
 ) -> tuple[FlowModel, TrainingLog]:
     """Fit flows to theta (n, d), or to theta given x, read at x_o.
 
-    Of several flows, the first tries ``training.least_epochs`` passes over the rows and upwards.
-    Where fewer than all are best, there are as many more flows as the time saved allows, up to
-    ``most_flows``, twice ``num_flows`` when omitted: on the wave, six flows of 12 passes are .12
-    nats ahead of three of 24, as errors of single flows average out.
+    Each is trained for as many passes as the rows it holds out gain by.
 
     Where the encoder learns, it does so with the first flow, and the others see x through it: where
     each taught its own, fits of the queue took an eighth to a quarter longer, and were no nearer by
@@ -101,26 +93,18 @@ def fit_flow(
     trend = fit_trend(z, seen, curved=given is None or given.curved)
     rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
-    def fit_part(
-        given: Conditioning | None, part: int, passes: int, begin: float, end: float
-    ) -> _Fitted:
+    def fit_part(given: Conditioning | None, part: int, begin: float, end: float) -> _Fitted:
         def on_part(share: float) -> None:
             if on_epoch is not None:
                 on_epoch(begin + (end - begin) * share)
 
-        shorter = replace(training, max_epochs=passes)
-        return _fit_one(rest, settings, shorter, child_seed(seed, part), given, on_part)
+        return _fit_one(rest, settings, training, child_seed(seed, part), given, on_part)
 
-    whole = training.passes(len(theta))
-    lengths = _lengths(whole, training.least_epochs) if num_flows > 1 else [whole]
-    first = _fit_first(partial(fit_part, given, 0), lengths, 1.0 / num_flows)
+    first = fit_part(given, 0, 0.0, 1.0 / num_flows)
     given = None if given is None else given.after(first.encoder)
-    passes = first.log.epochs
-    most = _MOST_FLOWS * num_flows if most_flows is None else most_flows
-    others = min(most, num_flows * whole // passes) - 1
-    ends = torch.linspace(1.0 / num_flows, 1.0, others + 1).tolist()
+    ends = torch.linspace(1.0 / num_flows, 1.0, num_flows).tolist()
     spans = enumerate(pairwise(ends), start=1)
-    fits = [first, *(fit_part(given, part, passes, *span) for part, span in spans)]
+    fits = [first, *(fit_part(given, part, *span) for part, span in spans)]
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
     held = tuple(fit.held for fit in fits)
@@ -132,28 +116,6 @@ def fit_flow(
     best = min((fit.log for fit in fits), key=lambda log: log.validation_loss)
     check_trained(best, "the flow")
     return model, best
-
-
-class Trained(Protocol):
-    """What a training left, and its log."""
-
-    @property
-    def log(self) -> TrainingLog:
-        """The losses it came to."""
-
-
-_Fit = TypeVar("_Fit", bound=Trained)
-
-
-def longest(fits: Iterable[_Fit]) -> _Fit:
-    """Of ever longer fits, made as they are asked for, the last that rows held out gain by."""
-    trials = iter(fits)
-    best = next(trials)
-    for longer in trials:
-        if longer.log.validation_loss >= best.log.validation_loss:
-            break
-        best = longer
-    return best
 
 
 def _varied(rest: Tensor, z: Tensor, seed: int) -> Tensor:
@@ -174,26 +136,6 @@ class _Fitted:
     context: Tensor
     log: TrainingLog
     held: HeldOut
-
-
-def _lengths(whole: int, least: int) -> list[int]:
-    """The passes to try, each twice those before it, the most ``whole``."""
-    lengths = [whole]
-    while lengths[0] >= 2 * least:
-        lengths.insert(0, lengths[0] // 2)
-    return lengths
-
-
-def _fit_first(
-    fit: Callable[[int, float, float], _Fitted], lengths: list[int], end: float
-) -> _Fitted:
-    """The first flow, its passes over the rows increased as long as that helps.
-
-    How many passes few rows bear depends on the model: a wave's posterior near x_o is learned in
-    8, that of a queue in 50, and each loses .2 nats by the number of the other.
-    """
-    spans = pairwise(torch.linspace(0.0, end, len(lengths) + 1).tolist())
-    return longest(fit(passes, *span) for passes, span in zip(lengths, spans, strict=True))
 
 
 def _fit_one(

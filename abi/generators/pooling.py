@@ -4,8 +4,9 @@ The likelihood is learned from the pairs that the answer's flows were trained on
 features given theta, and pooled with these (:mod:`.pooled`). The first flow of either holds out the
 same pairs: their log density under the pool of these two, cut to the region that the pairs come
 from, is what powers are compared by. The power taken has the highest mean gain, less its standard
-error; none is taken without a gain. At x_o the weights must leave a tenth of the draws' worth:
-where flows and likelihood contradict each other, the power is lowered until they do.
+error; without a gain none is taken, nor a second flow of the likelihood trained. At x_o the weights
+must leave a tenth of the draws' worth: where flows and likelihood contradict each other, the power
+is lowered until they do.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from .trend import fit_trend
 
 Inside = Callable[[Tensor], Tensor]
 
-_FLOWS = 2  # of the likelihood: each is asked at four draws for every one that is kept
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _FEATURES_EACH = 5  # at most, for each parameter
 _LEAST_HELD, _MOST_HELD = 20, 300
@@ -78,27 +78,44 @@ def pooled(
     encoder = flows.encoders.modules[0]
     seen = features_of_pairs(encoder, x, flows.support.to_real(theta))
     numbers = numbers_of(theta, flows.support)
-    try:
+
+    given = Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat")
+
+    def learned(seed: int, half: int) -> FlowModel:
+        """One flow of the features given theta, a half of the work."""
+
+        def told(share: float) -> None:
+            if on_epoch is not None:
+                on_epoch((half + share) / 2)
+
+        everywhere = Support.everywhere(seen.shape[1])
         model, _ = fit_flow(
-            seen,
-            Support.everywhere(seen.shape[1]),
-            settings=settings,
-            training=training,
-            seed=seed,
-            num_flows=_FLOWS,
-            most_flows=_FLOWS,
-            given=Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat"),
-            on_epoch=on_epoch,
-        )
+            seen, everywhere,
+            settings=settings, training=training, seed=seed, given=given, on_epoch=told,
+        )  # fmt: skip
+        return replace(model, held=())
+
+    try:
+        first = learned(seed, 0)
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
+        pool = PooledFlows.of(flows, _likelihood([first], density), 1.0)
+        power = _best_power(pool, held, inside, child_seed(seed, 2))
+        if power == 0.0:
+            return flows
+        second = learned(child_seed(seed, 4), 1)
     except ValueError:  # a flow found no finite loss
         return flows
-    learned = cast("ConditionalFlows", ConditionalFlows.of(replace(model, held=())))
-    pool = PooledFlows.of(flows, Likelihood(learned, density), 1.0)
-    power = _best_power(pool, held, inside, child_seed(seed, 2))
-    if power > 0.0:
-        power = lowered(replace(pool, power=power), child_seed(seed, 3))
+    pool = replace(pool, likelihood=_likelihood([first, second], density), power=power)
+    power = lowered(pool, child_seed(seed, 3))
     return replace(pool, power=power) if power > 0.0 else flows
+
+
+def _likelihood(learned: list[FlowModel], density: FlowModel) -> Likelihood:
+    """Flows of the same trend in equal parts, times the prior's density."""
+    flows = nn.ModuleList([flow for model in learned for flow in model.flows])
+    context = torch.cat([model.context for model in learned if model.context is not None])
+    given = ConditionalFlows.of(replace(learned[0], flows=flows, context=context))
+    return Likelihood(cast("ConditionalFlows", given), density)
 
 
 def prior_flow(

@@ -1,8 +1,8 @@
-"""One training loop for every network: mini-batches, one cycle of the rate, a validation split.
+"""One training loop for every network: mini-batches, mean weights, a validation split.
 
-The weights with the best validation loss are kept, those it begins with among them. At the budgets
-of a fit one cycle reaches, in a third of the steps, losses that a constant rate with early stopping
-does not reach at all. Batches and split come from a generator of their own.
+After each pass the mean of the weights on the way (:mod:`.averaged`) is judged by rows held out;
+the best is kept, the weights it begins with among them, and training stops once half as many
+passes again were no better. Batches and split come from a generator of their own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from simulators.arguments import FRACTION, POSITIVE, at_least, count, device_name, settle
 from simulators.random import child_seed, isolated_rng, torch_generator
 
-from .one_cycle import OneCycle
+from .averaged import AveragedAdamW
 
 Loss = Callable[..., Tensor]
+
+_PATIENCE = 1.5  # times the passes to the best weights
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,7 @@ class TrainingSettings:
         batch_size: rows a step.
         num_steps: steps in all, whatever the number of rows.
         max_epochs: passes over the rows at most: few rows get fewer steps.
-        least_epochs: where several flows are fitted, the first tries this many passes and upwards
-            (:mod:`abi.generators.flow_training`).
+        least_epochs: passes before it may stop, where as many are allowed.
         validation_fraction: share of the rows held out, in (0, 1).
         device: where it trains, such as "cuda"; the trained network is on the CPU.
     """
@@ -43,7 +44,7 @@ class TrainingSettings:
     batch_size: int = 256
     num_steps: int = 1_500
     max_epochs: int = 100
-    least_epochs: int = 6
+    least_epochs: int = 12
     validation_fraction: float = 0.1
     device: str = "cpu"
 
@@ -83,7 +84,10 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What training did: epochs run, and the mean losses of the epoch that was kept."""
+    """What training did: epochs run, and the mean losses of the epoch that was kept.
+
+    The loss on the rows trained on is that of the weights on their way, not of their mean.
+    """
 
     epochs: int
     train_loss: float
@@ -129,33 +133,32 @@ def train(
 
     per_epoch = math.ceil(len(rows[0]) / settings.batch_size)
     num_epochs = settings.passes(len(data[0]))
-    optimizer = OneCycle(
-        module.parameters(),
-        settings.learning_rate,
-        settings.weight_decay,
-        num_epochs * per_epoch,
-    )
+    steps = num_epochs * per_epoch
+    optimizer = AveragedAdamW(module, settings.learning_rate, settings.weight_decay, steps)
     first = _evaluate(module, loss, held)
     first = first if math.isfinite(first) else float("inf")
     best, best_state = TrainingLog(0, first, first), _copy(module)
     with isolated_rng(child_seed(seed, 0)):  # a module of the user's may drop values out
         for epoch in range(1, num_epochs + 1):
             train_loss = _epoch(module, loss, rows, optimizer, settings.batch_size, generator)
-            held_loss = _evaluate(module, loss, held)
-            if held_loss < best.validation_loss:
-                best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)
+            with optimizer.averaged():
+                held_loss = _evaluate(module, loss, held)
+                if held_loss < best.validation_loss:
+                    best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)
             if on_epoch is not None:
                 on_epoch(epoch / num_epochs)
+            if epoch >= max(settings.least_epochs, _PATIENCE * best.epochs):
+                break
     module.load_state_dict(best_state)
     module.to("cpu").eval()
-    return TrainingLog(num_epochs, best.train_loss, best.validation_loss)
+    return TrainingLog(epoch, best.train_loss, best.validation_loss)
 
 
 def _epoch(
     module: nn.Module,
     loss: Loss,
     rows: tuple[Tensor, ...],
-    optimizer: OneCycle,
+    optimizer: AveragedAdamW,
     batch_size: int,
     generator: torch.Generator,
 ) -> float:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from abi import ABIConfig
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.flow_network import build_flow
-from abi.training.one_cycle import OneCycle
+from abi.training.averaged import AveragedAdamW
 
 DIMENSIONS = (1, 3, 5, 20)
 FEATURES, ROWS, BLOCKS = 10, 4_000, 12
@@ -42,7 +42,7 @@ def zuko_step(flow: Any, theta: Tensor, context: Tensor) -> Callable[[], None]:
 
 def compiled_step(flow: CompiledFlow, theta: Tensor, context: Tensor) -> Callable[[], None]:
     """The same of the compiled flow."""
-    optimiser = OneCycle(flow.parameters(), 1e-4, 0.01, 1_000_000)
+    optimiser = AveragedAdamW(flow, 1e-4, 0.01, 1_000_000)
 
     def step() -> None:
         optimiser.zero_grad()

@@ -14,6 +14,7 @@ simulation".
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -50,6 +51,17 @@ def fit_generator(
     with isolated_rng(child_seed(seed, 2)):  # a module of the user's may draw, to drop values out
         log = train_wgan(network, critic, (u, inputs(x)), settings, child_seed(seed, 3))
     return Generator(problem, network, inputs, center, scale, log, settings.num_steps)
+
+
+def longest(fits: Iterable[Generator]) -> Generator:
+    """Of ever longer trainings, made as they are asked for, the last that the score gains by."""
+    trials = iter(fits)
+    best = next(trials)
+    for longer in trials:
+        if longer.log.validation_loss >= best.log.validation_loss:
+            break
+        best = longer
+    return best
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from simulators import Prior
 from simulators.arguments import choice
 from simulators.random import as_count, child_seed
 
-from ...generators.flow_training import longest
 from ...generators.push_forward.wgan import WGANSettings
 from ...training.torch_settings import usual_torch
 from ..calls import calls_per_round
@@ -25,7 +24,7 @@ from ..guest import guest, training_limits
 from ..inputs import features, with_density
 from ..reals import require_density
 from ..result import BaselinePosterior
-from .adversarial import fit_generator
+from .adversarial import fit_generator, longest
 from .likelihood_estimation import LikelihoodTrainer
 from .posterior_estimation import PosteriorTrainer, Proposal
 from .vector_fields import Method, VectorFieldTrainer, require_fields

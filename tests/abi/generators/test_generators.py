@@ -266,29 +266,26 @@ def test_several_flows_are_one_normalised_density_in_equal_parts() -> None:
     assert float(first.mean()) == pytest.approx(float(last.mean()), abs=4 * (2 / 1_000) ** 0.5)
 
 
-def test_several_flows_make_as_many_passes_as_help_and_the_time_saved_makes_more_flows() -> None:
+def test_flows_make_as_many_passes_as_help() -> None:
     """Where x tells nothing, more passes only overfit; a law that few do not reach takes more."""
     x = torch.randn(400, 20, generator=torch_generator(0))
     noise = torch.randn(400, 2, generator=torch_generator(1))
     training = TrainingSettings(learning_rate=1e-2, batch_size=64, max_epochs=64)
     assert training.passes(400) == 64
 
-    def passes_and_flows(theta: Tensor) -> tuple[int, int]:
-        model, log = fit_flow(
+    def passes(theta: Tensor) -> int:
+        _, log = fit_flow(
             theta,
             FREE,
             settings=FlowSettings(num_transforms=1, hidden=(64,)),
             training=training,
             seed=0,
-            num_flows=2,
             given=Conditioning(nn.Identity(), x, x[0]),
         )
-        return log.epochs, len(model.flows)
+        return log.epochs
 
-    few, twice = passes_and_flows(noise)
-    assert few < 64
-    assert twice == 4
-    assert passes_and_flows(x[:, :2] ** 2 + 1e-2 * noise) == (64, 2)
+    assert passes(noise) == training.least_epochs
+    assert passes(x[:, :2] ** 2 + 1e-2 * noise) > 3 * training.least_epochs
 
 
 @pytest.mark.parametrize(("num_rows", "passes"), [(100, 30), (1_000, 30), (10_000, 14)])
