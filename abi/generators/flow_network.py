@@ -6,7 +6,7 @@ Source: Durkan et al. (2019), "Neural spline flows"; Papamakarios et al. (2017) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,10 +17,15 @@ from simulators.random import isolated_rng
 
 from ..training.torch_settings import unvalidated
 
+_FEW_ROWS, _BINS_OF_FEW = 2_000, 5
+
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """Size of a flow: spline transforms after the affine one, widths of their networks, bins."""
+    """Size of a flow: spline transforms after the affine one, widths of their networks, bins.
+
+    Fewer than 2,000 rows get five bins at most.
+    """
 
     num_transforms: int = 2
     hidden: tuple[int, ...] = (128, 128)
@@ -28,6 +33,15 @@ class FlowSettings:
 
     def __post_init__(self) -> None:
         settle(self, num_transforms=count(0), hidden=layers(), num_bins=count(2))
+
+    def for_rows(self, num_rows: int) -> FlowSettings:
+        """Those of a flow that is trained on so many rows.
+
+        Of two moons and a mixture, 1,000 calls, twelve fits: mean C2ST .59 with eight bins, .56
+        with five. With 10,000 calls and five bins queues and waves were farther off.
+        """
+        few = num_rows < _FEW_ROWS
+        return replace(self, num_bins=min(self.num_bins, _BINS_OF_FEW)) if few else self
 
 
 @unvalidated()  # zuko's import switches checks off for good

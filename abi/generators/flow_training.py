@@ -87,7 +87,7 @@ def fit_flow(
     Returns:
         The model, and the log of its best flow.
     """
-    z = support.to_real(theta)
+    z, settings = support.to_real(theta), settings.for_rows(len(theta))
     given = None if given is None else given.ready(z)
     seen = None if given is None else given.seen
     trend = fit_trend(z, seen, curved=given is None or given.curved)

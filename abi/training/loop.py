@@ -1,8 +1,8 @@
 """One training loop for every network: mini-batches, mean weights, a validation split.
 
 After each pass the mean of the weights on the way (:mod:`.averaged`) is judged by rows held out;
-the best is kept, the weights it begins with among them, and training stops once half as many
-passes again were no better. Batches and split come from a generator of their own.
+the best is kept, the weights it begins with among them, and training stops once as many passes
+again were no better. Batches and split come from a generator of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .averaged import AveragedAdamW
 
 Loss = Callable[..., Tensor]
 
-_PATIENCE = 1.5  # times the passes to the best weights
+_PATIENCE = 2.0  # times the passes to the best weights
 
 
 @dataclass(frozen=True)
