@@ -66,6 +66,8 @@ class AveragedAdamW:
     def step(self) -> None:
         """Shorten the gradient to its limit, move the weights, and their mean."""
         moved = [k for k, part in enumerate(self.parameters) if part.grad is not None]
+        if not moved:
+            return
         weights: list[Tensor] = [self.parameters[k] for k in moved]
         gradients: list[Tensor] = [part.grad for part in weights if part.grad is not None]
         norm = torch.stack([gradient.norm() for gradient in gradients]).norm()

@@ -145,9 +145,10 @@ def train(
                 held_loss = _evaluate(module, loss, held)
                 if held_loss < best.validation_loss:
                     best, best_state = TrainingLog(epoch, train_loss, held_loss), _copy(module)
+            enough = epoch >= max(settings.least_epochs, _PATIENCE * best.epochs)
             if on_epoch is not None:
-                on_epoch(epoch / num_epochs)
-            if epoch >= max(settings.least_epochs, _PATIENCE * best.epochs):
+                on_epoch(1.0 if enough else epoch / num_epochs)
+            if enough:
                 break
     module.load_state_dict(best_state)
     module.to("cpu").eval()
