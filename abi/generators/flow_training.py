@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -93,18 +92,16 @@ def fit_flow(
     trend = fit_trend(z, seen, curved=given is None or given.curved)
     rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
-    def fit_part(given: Conditioning | None, part: int, begin: float, end: float) -> _Fitted:
+    def fit_part(given: Conditioning | None, part: int) -> _Fitted:
         def on_part(share: float) -> None:
             if on_epoch is not None:
-                on_epoch(begin + (end - begin) * share)
+                on_epoch((part + share) / num_flows)
 
         return _fit_one(rest, settings, training, child_seed(seed, part), given, on_part)
 
-    first = fit_part(given, 0, 0.0, 1.0 / num_flows)
+    first = fit_part(given, 0)
     given = None if given is None else given.after(first.encoder)
-    ends = torch.linspace(1.0 / num_flows, 1.0, num_flows).tolist()
-    spans = enumerate(pairwise(ends), start=1)
-    fits = [first, *(fit_part(given, part, *span) for part, span in spans)]
+    fits = [first, *(fit_part(given, part) for part in range(1, num_flows))]
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
     held = tuple(fit.held for fit in fits)
