@@ -21,7 +21,7 @@ Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_
 ``auto`` chooses by what flows behind them say of theta held out, never by the answer
 (:mod:`abi.quantiles.encoder_race`). The first round tries all that fit x but the learned ones (two
 or three values that nobody has called items are taken as they are) and, where x has ten items or
-more and sorted did no worse than flat, *both_orders*. Each later round, with more pairs, tries
+more and one that sees no order did best, *both_orders*. Each later round, with more pairs, tries
 again the better half of those before it (successive halving, Jamieson & Talwalkar 2016).
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
@@ -53,6 +53,7 @@ FIXED = (
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
 OF_THETA = ("regression", "selected")
+_SETS = ("sorted", "moments", "moments+sorted")  # see no order
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
 _FEW = 4  # values that may be a sample
@@ -120,13 +121,14 @@ def candidates(
 def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str | None:
     """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
-    Where the values in their order predict better than sorted, x is a series, and convolutions,
-    at several times the cost, were behind its principal axes and autocorrelations near x_o. Of sets
-    with gaps the fixed ones see number, moments and edges; deep_set cost twice as much, and
-    its sds were up to 14% off where theirs were 4% (a normal law's mean, two data sets).
+    Where one that sees the order of x predicts best, x is a series, and convolutions, at ten times
+    the cost, were behind by half a nat or more (waves, predators and prey, brain signals; on queues
+    they led or were level). Of sets with gaps the fixed ones see number, moments and edges;
+    deep_set cost twice as much, and its sds were up to 14% off where theirs were 4% (a normal law's
+    mean, two data sets).
     """
     many = layout.measured.length(len(layout.seen(x_dim))) >= _MANY
-    suits = many and layout.missing == "nothing" and losses["sorted"] <= losses["flat"]
+    suits = many and layout.missing == "nothing" and min(losses, key=losses.__getitem__) in _SETS
     return "both_orders" if suits else None
 
 

@@ -3,12 +3,15 @@
 The rounds of a plan share its calls in growing parts. Where the fit may choose, rounds are added as
 long as each region holds less than a tenth of the pairs before: the posterior is narrower than what
 was simulated shows, and a few pairs find its place as well as many. An added round makes as many
-calls as the one before, and leaves a quarter of all for two more. Once no region is worth making
+calls as the one before (of ten parameters twice as many, for a flow of more that has seen few pairs
+is too sure of itself), and leaves a quarter of all for two more. Once no region is worth making
 after that, the calls that are left make one round.
 
 Of predator-prey fits at 1,000 calls, whose posterior is a millionth of the prior, six observations
 fell from a mean C2ST of .77 to .63, and one of near extinction, 10,000 calls, from .87 to .54.
-Posteriors that fill more than a tenth of each region have the rounds of the plan.
+Posteriors that fill more than a tenth of each region have the rounds of the plan. Of GLMs with ten
+parameters, 10,000 calls, regions that came of rounds as large as the one before left out 3.5% of
+the exact posterior, of rounds twice as large .8%, and C2ST fell from .594 to .578 (eight fits).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ _NARROW = 0.1  # of the pairs inside
 _MOST, _LEFT = 0.4, 0.25  # of the calls that are left, in a round; of all, for those after it
 _AFTER = 2  # rounds at most, where regions have narrowed and none is added
 _LEAST = 100  # calls of a round that is added
+_FEW = 5  # parameters, for which it makes as many calls as the one before
 
 
 class Done(Protocol):
@@ -55,12 +59,15 @@ class Next:
     rounds_left: int
 
 
-def next_round(plan: Plan, done: Sequence[Done], *, given: bool = False) -> Next:
+def next_round(
+    plan: Plan, done: Sequence[Done], *, theta_dim: int = 1, given: bool = False
+) -> Next:
     """The next round of a plan, after those that are done.
 
     Args:
         plan: how much may be done.
         done: the rounds so far, those before the plan among them.
+        theta_dim: d, parameters.
         given: whether the first round has simulations that were made before, and makes no calls.
     """
     if not plan.adaptive:
@@ -69,7 +76,7 @@ def next_round(plan: Plan, done: Sequence[Done], *, given: bool = False) -> Next
     left, rounds, added, narrowing = budget, plan.num_rounds, 0, False
     for k, before in enumerate(done):
         left -= before.simulator_calls if k >= int(given) else 0
-        added = _added(before, left, budget)
+        added = _added(before, left, budget, theta_dim)
         narrowing = narrowing or added > 0
         rounds -= int(not added)
         if narrowing and not added:
@@ -90,9 +97,10 @@ def _planned(plan: Plan, done: Sequence[Done], first: int) -> Next:
     return Next(now, len(numbers))
 
 
-def _added(before: Done, left: int, budget: int) -> int:
+def _added(before: Done, left: int, budget: int, theta_dim: int) -> int:
     """Calls of a round that is added after one; 0 where none is."""
     if before.narrowed is None or before.narrowed >= _NARROW:
         return 0
-    calls = int(min(before.simulator_calls, _MOST * left))
+    wanted = before.simulator_calls * max(1.0, theta_dim / _FEW)
+    calls = int(min(wanted, _MOST * left))
     return calls if calls >= _LEAST and left - calls >= _LEFT * budget else 0

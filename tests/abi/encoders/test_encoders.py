@@ -84,9 +84,10 @@ def test_what_auto_chooses_from_fits_the_data() -> None:
 
 
 def test_a_learned_encoder_is_tried_where_the_order_of_many_items_tells_little() -> None:
-    matters, does_not = {"flat": 0.1, "sorted": 0.2}, {"flat": 0.2, "sorted": 0.1}
+    does_not = {"flat": 0.3, "sorted": 0.2, "moments": 0.1}
     assert learned_for(50, Layout(), does_not) == "both_orders"
-    assert learned_for(50, Layout(), matters) is None
+    for ordered in ("flat", "principal+lags", "transitions"):
+        assert learned_for(50, Layout(), does_not | {ordered: 0.0}) is None
     assert learned_for(8, Layout(2), does_not) is None  # four items have no gaps to speak of
 
 

@@ -23,11 +23,11 @@ def plan_of(calls: int, **changes: object) -> Plan:
     return Plan(calls, default_rounds(calls), 0, ABIConfig(), **asked)  # type: ignore[arg-type]
 
 
-def rounds(plan: Plan, narrowed: Iterable[float | None]) -> list[int]:
+def rounds(plan: Plan, narrowed: Iterable[float | None], theta_dim: int = 2) -> list[int]:
     """The calls of all rounds, each of which leaves this share of its pairs in its region."""
     done: list[Made] = []
     for share in narrowed:
-        following = next_round(plan, done)
+        following = next_round(plan, done, theta_dim=theta_dim)
         done.append(Made(following.calls, share))
         if following.rounds_left == 1:
             break
@@ -36,11 +36,12 @@ def rounds(plan: Plan, narrowed: Iterable[float | None]) -> list[int]:
 
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("share", [0.0, 0.09, 0.2, None])
+@pytest.mark.parametrize("theta_dim", [2, 10, 50])
 def test_all_calls_are_made_and_most_are_left_for_the_last_rounds(
-    calls: int, share: float | None
+    calls: int, share: float | None, theta_dim: int
 ) -> None:
     plan = plan_of(calls)
-    made = rounds(plan, [share] * 50)
+    made = rounds(plan, [share] * 50, theta_dim)
     assert sum(made) == calls - plan.num_check
     assert made[-1] >= 0.14 * sum(made)
     assert min(made) >= 90
@@ -64,6 +65,12 @@ def test_rounds_are_added_while_the_regions_narrow() -> None:
     assert len(ended) == 4  # the posterior fills its region: the rest of the calls are one round
     first_wide = rounds(plan_of(10_000), [None, 0.05, 0.3, 0.3, 0.3, 0.3])
     assert len(first_wide) == 5
+
+
+def test_many_parameters_have_more_calls_in_a_round_that_is_added() -> None:
+    few, many = (rounds(plan_of(10_000), [0.05] * 9, theta_dim) for theta_dim in (5, 10))
+    assert few[:3] == [few[0]] * 3
+    assert many[1] == 2 * many[0] == 2 * few[0]
 
 
 def test_simulations_made_before_are_no_calls_of_the_plan() -> None:
