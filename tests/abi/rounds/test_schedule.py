@@ -121,7 +121,7 @@ def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior(
         assert sum(r.simulator_calls for r in posterior.rounds) == 930
         draws = posterior.sample((2_000,))
         assert (draws.mean(dim=0).abs() < 0.5 * width).all()
-        assert (draws.std(dim=0) / width - 1.0).abs().mean() < 0.25
+        assert (draws.std(dim=0) / width - 1.0).abs().max() < 0.3  # .75 to 1.20, five seeds
     narrowed = [r.narrowed for r in run[0].rounds]
     assert narrowed[-1] is None
     assert narrowed[0] is not None
