@@ -122,10 +122,10 @@ def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str 
     """The learned encoder that suits x, if any, by the held-out losses of the fixed ones.
 
     Where one that sees the order of x predicts best, x is a series, and convolutions, at ten times
-    the cost, were behind by half a nat or more (waves, predators and prey, brain signals; on queues
-    they led or were level). Of sets with gaps the fixed ones see number, moments and edges;
-    deep_set cost twice as much, and its sds were up to 14% off where theirs were 4% (a normal law's
-    mean, two data sets).
+    the cost, were .4 to 1.6 nats behind (waves, predators and prey, brain signals; on queues they
+    were between .3 behind and .6 ahead). Of sets with gaps the fixed ones see number, moments and
+    edges; deep_set cost twice as much, and its sds were up to 14% off where theirs were 4% (a
+    normal law's mean, two data sets).
     """
     many = layout.measured.length(len(layout.seen(x_dim))) >= _MANY
     suits = many and layout.missing == "nothing" and min(losses, key=losses.__getitem__) in _SETS
