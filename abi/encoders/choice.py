@@ -53,9 +53,9 @@ FIXED = (
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
 OF_THETA = ("regression", "selected")
-_SETS = ("sorted", "moments", "moments+sorted")  # see no order
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
+_SETS = ("sorted", "moments", "moments+sorted")  # see no order
 _FEW = 4  # values that may be a sample
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time

@@ -3,9 +3,9 @@
 The rounds of a plan share its calls in growing parts. Where the fit may choose, rounds are added as
 long as each region holds less than a tenth of the pairs before: the posterior is narrower than what
 was simulated shows, and a few pairs find its place as well as many. An added round makes as many
-calls as the one before (of ten parameters twice as many, for a flow of more that has seen few pairs
-is too sure of itself), and leaves a quarter of all for two more. Once no region is worth making
-after that, the calls that are left make one round.
+calls as the one before, of more than five parameters d/5 times as many, for there a flow that has
+seen few pairs is too sure of itself; a quarter of all is left for two more. Once no region is worth
+making after that, the calls that are left make one round.
 
 Of predator-prey fits at 1,000 calls, whose posterior is a millionth of the prior, six observations
 fell from a mean C2ST of .77 to .63, and one of near extinction, 10,000 calls, from .87 to .54.
@@ -59,9 +59,7 @@ class Next:
     rounds_left: int
 
 
-def next_round(
-    plan: Plan, done: Sequence[Done], *, theta_dim: int = 1, given: bool = False
-) -> Next:
+def next_round(plan: Plan, done: Sequence[Done], theta_dim: int, *, given: bool = False) -> Next:
     """The next round of a plan, after those that are done.
 
     Args:

@@ -193,7 +193,7 @@ class Round:
         """The round to come; simulations made before leave the budget to the others."""
         done: tuple[Done, ...] = (*(before.records if before else ()), *made)
         given = self.work.simulations is not None
-        return next_round(self.plan, done, theta_dim=self.problem.theta_dim, given=given)
+        return next_round(self.plan, done, self.problem.theta_dim, given=given)
 
     def _sample(self, before: RoundState | None, num_calls: int, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""

@@ -27,7 +27,7 @@ def rounds(plan: Plan, narrowed: Iterable[float | None], theta_dim: int = 2) -> 
     """The calls of all rounds, each of which leaves this share of its pairs in its region."""
     done: list[Made] = []
     for share in narrowed:
-        following = next_round(plan, done, theta_dim=theta_dim)
+        following = next_round(plan, done, theta_dim)
         done.append(Made(following.calls, share))
         if following.rounds_left == 1:
             break
@@ -76,16 +76,16 @@ def test_many_parameters_have_more_calls_in_a_round_that_is_added() -> None:
 def test_simulations_made_before_are_no_calls_of_the_plan() -> None:
     plan = plan_of(1_000)
     given = (Made(50_000, 0.5),)
-    following = next_round(plan, given, given=True)
+    following = next_round(plan, given, 2, given=True)
     assert following.rounds_left == plan.num_rounds - 1
-    rest = next_round(plan, (*given, Made(following.calls, 0.5)), given=True)
+    rest = next_round(plan, (*given, Made(following.calls, 0.5)), 2, given=True)
     assert rest.rounds_left == 1
     assert following.calls + rest.calls == 1_000 - plan.num_check
 
 
 def test_several_posteriors_that_fill_the_prior_share_one_more_round() -> None:
     plan = plan_of(10_000, adaptive=False, num_observations=3)
-    following = next_round(plan, (Made(plan.calls(1), None),))
+    following = next_round(plan, (Made(plan.calls(1), None),), 2)
     assert following.rounds_left == 1
     assert following.calls == 10_000 - plan.num_check - plan.calls(1)
 
@@ -117,11 +117,12 @@ def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior(
         progress=False,
     )
     assert len(wide.rounds) == 3 < len(run[0].rounds)
-    for posterior, width in ((run[0], 1e-4), (wide, 0.3)):
+    # Of the narrow one five seeds have sds of .75 to 1.20.
+    for posterior, width, most in ((run[0], 1e-4, 0.3), (wide, 0.3, 0.25)):
         assert sum(r.simulator_calls for r in posterior.rounds) == 930
         draws = posterior.sample((2_000,))
         assert (draws.mean(dim=0).abs() < 0.5 * width).all()
-        assert (draws.std(dim=0) / width - 1.0).abs().max() < 0.3  # .75 to 1.20, five seeds
+        assert (draws.std(dim=0) / width - 1.0).abs().max() < most
     narrowed = [r.narrowed for r in run[0].rounds]
     assert narrowed[-1] is None
     assert narrowed[0] is not None
