@@ -132,6 +132,17 @@ def learned_for(x_dim: int, layout: Layout, losses: Mapping[str, float]) -> str 
     return "both_orders" if suits else None
 
 
+def is_list(layout: Layout, name: str) -> bool:
+    """Whether x is a list of items, whole or missing: by its layout, or by the encoder that won.
+
+    Args:
+        layout: of x.
+        name: of the encoder; one that sees no order may have won as there is none.
+    """
+    whole = layout.num_series == 1 and layout.missing != "values"
+    return whole and (layout.item_dim > 1 or layout.missing == "items" or name in _SETS)
+
+
 def build_encoder(
     encoder: str | nn.Module, x: Tensor, layout: Layout = PLAIN, z: Tensor | None = None
 ) -> nn.Module:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ..generators.base import GenerativeModel, GeneratorState, prefixed, unprefixed
 from ..generators.flow import FlowModel, restore_flow
 from ..generators.mixture import restore_mixture
-from ..generators.pooled import restore_pooled
+from ..generators.pool.model import restore_pooled
 from ..generators.push_forward.model import restore_push_forward
 from ..rounds.regions.region import AnyRegion, Region, SharedRegion
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..encoders.choice import OWN_ENCODER, build_encoder
 from ..encoders.layout import Layout
 from ..generators.base import GenerativeModel, prefixed, unprefixed
 from ..generators.flow import FlowModel
+from ..generators.held import held_from, held_parts
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel
 from ..quantiles.network import QuantileNetwork
 from ..rounds.checks import CheckPairs, region_model
@@ -141,7 +142,7 @@ def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
         "regions": None,
     }
     if isinstance(state.model, FlowModel):  # a region of the answer may be asked for
-        held, header["held"] = state.model.held_parts()
+        held, header["held"] = held_parts(state.model.held)
         tensors |= prefixed("held", held)
     region = state.regions[-1] if state.regions else None
     if state.reopened:
@@ -170,7 +171,8 @@ def load_state(
     tensors, header = read_parts(path, "abi-round")
     model = _restore_model(tensors, header["model"], own)
     if isinstance(model, FlowModel) and header.get("held"):  # new in version 9, as are whole states
-        model = model.with_held(unprefixed("held", tensors), header["held"])
+        held = held_from(unprefixed("held", tensors), header["held"])
+        model = replace(model, held=held)
     whole = header.get("regions")
     regions = region_of_round(tensors, header, model)
     if whole is not None:

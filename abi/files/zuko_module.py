@@ -9,7 +9,7 @@ base,
 with S the support's map to the real line (:mod:`abi.generators.support`), m and R the trend at x_o
 (:mod:`abi.generators.trend`), T the spline flow. Outside the support the density is zero. A
 conditional flow is read at x_o, whose context becomes a buffer of the module. Flows pooled with a
-likelihood (:mod:`abi.generators.pooled`) are a distribution, but no map of a base: they stay as
+likelihood (:mod:`abi.generators.pool.model`) are a distribution, but no map of a base: they stay as
 they are.
 """
 
@@ -33,7 +33,7 @@ from torch.distributions.transforms import Transform
 
 from ..generators.flow import FlowModel, random_shares
 from ..generators.mixture import MixtureModel
-from ..generators.pooled import PooledFlows
+from ..generators.pool.model import PooledFlows
 from ..generators.support import Support
 from ..generators.trend import Trend
 

@@ -13,7 +13,7 @@ theta that really belongs to x are exchangeable wherever q is right, as the test
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -39,7 +39,7 @@ class ConditionalFlows:
 
     def at(self, x: Tensor) -> FlowModel:
         """The model read at another x (p,)."""
-        return replace(self.model, context=torch.cat(self._seen(x[None])))
+        return self.model.read_at(self._seen(x[None]))
 
     def sample(self, num_samples: int, x: Tensor, seed: int) -> Tensor:
         """Draw (num_samples, n, d) at x (n, p), float32."""
@@ -59,5 +59,5 @@ class ConditionalFlows:
 
     @torch.no_grad()
     def _seen(self, x: Tensor) -> list[Tensor]:
-        """What each flow sees of x (n, p), (n, k)."""
-        return [self.encoders.features(x, part) for part in range(len(self.model.flows))]
+        """What the model's parts see of x (n, p), (n, k) each."""
+        return self.model.seen(self.encoders, x)

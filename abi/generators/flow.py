@@ -24,7 +24,9 @@ from simulators.summary import summary
 
 from ..encoders.fitted import FittedEncoders
 from .base import GeneratorState, prefixed, unprefixed
+from .compiled.normal import log_normal
 from .flow_network import FlowSettings, build_flow
+from .held import HeldOut
 from .support import Support
 from .trend import Trend
 
@@ -33,15 +35,6 @@ if TYPE_CHECKING:
 
 _DRAWS = 32  # at the x of each theta held out
 _ROWS = 8_000  # of theta looked at together
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Theta less their trend (n, d) that one flow was not trained on, their context, and a seed."""
-
-    rows: Tensor
-    context: Tensor | None
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +69,7 @@ class FlowModel:
         with isolated_rng(seed):
             shares = random_shares(num_samples, len(self.flows))
             parts = [
-                self.from_base(part, standard_normal(count, self.trend.dim), self._seen(part))
+                self.from_base(part, standard_normal(count, self.trend.dim), self._seen(part))[0]
                 for part, count in enumerate(shares)
             ]
             z = torch.cat(parts)
@@ -97,8 +90,16 @@ class FlowModel:
 
     @property
     def alone(self) -> FlowModel:
-        """The flows without the likelihood that they may be pooled with (:mod:`.pooled`)."""
+        """The flows without the likelihood that they may be pooled with (:mod:`.pool`)."""
         return self
+
+    def seen(self, encoders: FittedEncoders, x: Tensor) -> list[Tensor]:
+        """What each flow sees of x (n, p), (n, k) each."""
+        return [encoders.features(x, part) for part in range(len(self.flows))]
+
+    def read_at(self, seen: list[Tensor]) -> FlowModel:
+        """The model at another x, of which each flow sees features (1, k)."""
+        return replace(self, context=torch.cat(seen))
 
     @torch.no_grad()
     def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
@@ -107,15 +108,19 @@ class FlowModel:
         return self.support.from_real(z).reshape(num_samples, len(seen[0]), -1)
 
     def drawn_given(self, num_samples: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
-        """Draws on the real line (num_samples n, d), each of a flow drawn at random, and which."""
+        """Draws on the real line (num_samples n, d), each of a flow drawn at random.
+
+        Beside them that flow's :meth:`log_density` there.
+        """
         count = num_samples * len(seen[0])
         with isolated_rng(seed):
             member = torch.randint(len(self.flows), (count,))
             base = standard_normal(count, self.trend.dim)
-        z = torch.empty_like(base)
-        for part, index in self.rows_of(member):
-            z[index] = self.from_base(part, base[index], seen[part][index % len(seen[0])])
-        return z, member
+        z, log_density = torch.empty_like(base), torch.empty(count)
+        for part, index in self._rows_of(member):
+            at = seen[part][index % len(seen[0])]
+            z[index], log_density[index] = self.from_base(part, base[index], at)
+        return z, log_density
 
     @torch.no_grad()
     def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
@@ -144,18 +149,22 @@ class FlowModel:
         """Each flow's own draws at one x, (M, num_samples, d), of the same noise."""
         with isolated_rng(seed):
             base = standard_normal(num_samples, self.trend.dim)
-        drawn = [self.from_base(part, base, at[0]) for part, at in enumerate(seen)]
+        drawn = [self.from_base(part, base, at[0])[0] for part, at in enumerate(seen)]
         return torch.stack([self.support.from_real(z) for z in drawn])
 
-    def rows_of(self, member: Tensor) -> Iterator[tuple[int, Tensor]]:
+    def _rows_of(self, member: Tensor) -> Iterator[tuple[int, Tensor]]:
         """Each flow, and the rows that are its own, few enough to be looked at together."""
         for part in range(len(self.flows)):
             for index in (member == part).nonzero()[:, 0].split(_ROWS):
                 yield part, index
 
-    def from_base(self, part: int, base: Tensor, seen: Tensor | None) -> Tensor:
-        """Where a flow maps draws of its base (n, d) on the real line, given what it sees of x."""
-        return self.trend.from_rest(self.compiled[part].from_base(base, seen), seen)
+    def from_base(self, part: int, base: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Where a flow maps draws of its base (n, d) on the real line, given what it sees of x.
+
+        Beside it the :meth:`log_density` there, (n,).
+        """
+        rest, log_slope = self.compiled[part].from_base(base, seen)
+        return self.trend.from_rest(rest, seen), log_slope + log_normal(base)
 
     def log_density(self, part: int, z: Tensor, seen: Tensor | None) -> Tensor:
         """That of a flow at z (n, d) on the real line, less the trend's scale, (n,)."""
@@ -168,13 +177,11 @@ class FlowModel:
         A flow maps N(0, I) to theta; N(0, stretch^2 I) through the same map covers its
         high-density region far more evenly. One flow, the first, is used.
         """
-        from .compiled.flow import log_normal
-
-        flow, dim, seen = self.compiled[0], self.trend.dim, self._seen(0)
+        dim, seen = self.trend.dim, self._seen(0)
         normal = torch.randn(num_samples, dim, generator=torch_generator(seed), dtype=torch.float32)
-        rest = flow.from_base(stretch * normal, seen)
+        rest, log_slope = self.compiled[0].from_base(stretch * normal, seen)
         log_density = log_normal(normal) - dim * math.log(stretch)
-        log_density += flow.to_base(rest, seen)[1] - self.trend.log_scale
+        log_density += log_slope - self.trend.log_scale
         z = self.trend.from_rest(rest, seen)
         return self.support.from_real(z), log_density - self.support.log_jacobian(z)
 
@@ -192,8 +199,6 @@ class FlowModel:
     @torch.no_grad()
     def gains(self) -> Tensor:
         """What the flows add to each held-out theta's log density beyond their trend's, (n,)."""
-        from .compiled.flow import log_normal
-
         if not self.held:
             return torch.empty(0)
         pairs = zip(self.compiled, self.held, strict=True)
@@ -205,24 +210,6 @@ class FlowModel:
         context = None if self.context is None else self.context[:count]
         flows = nn.ModuleList(list(self.flows)[:count])
         return replace(self, flows=flows, context=context, held=self.held[:count], encoders=None)
-
-    def held_parts(self) -> tuple[dict[str, Tensor], list[int]]:
-        """What :meth:`with_held` needs: theta held out and what is seen of their x; seeds."""
-        rows = {f"{part}.rows": held.rows for part, held in enumerate(self.held)}
-        seen = {
-            f"{part}.context": held.context
-            for part, held in enumerate(self.held)
-            if held.context is not None
-        }
-        return rows | seen, [held.seed for held in self.held]
-
-    def with_held(self, tensors: dict[str, Tensor], seeds: list[int]) -> FlowModel:
-        """The inverse of :meth:`held_parts`."""
-        held = tuple(
-            HeldOut(tensors[f"{part}.rows"], tensors.get(f"{part}.context"), seed)
-            for part, seed in enumerate(seeds)
-        )
-        return replace(self, held=held)
 
     def state(self) -> GeneratorState:
         """Weights, scaling, support and context."""
@@ -243,14 +230,15 @@ class FlowModel:
         several, dim = _DRAWS * len(held.rows), self.trend.dim
         context = None if held.context is None else held.context.repeat(_DRAWS, 1)
         with isolated_rng(held.seed):
-            drawn = flow.from_base(standard_normal(several, dim), context)
-        typical = self._log_density(flow, drawn, context).view(_DRAWS, -1).median(dim=0).values
-        return typical - self._log_density(flow, held.rows, held.context)
+            base = standard_normal(several, dim)
+        drawn, log_slope = flow.from_base(base, context)
+        typical = log_normal(base) + log_slope - self._log_jacobian(drawn, context)
+        own = flow.log_prob(held.rows, held.context) - self._log_jacobian(held.rows, held.context)
+        return typical.view(_DRAWS, -1).median(dim=0).values - own
 
-    def _log_density(self, flow: CompiledFlow, rows: Tensor, context: Tensor | None) -> Tensor:
-        """Up to a constant, of theta itself at rows less their trend."""
-        jacobian = self.support.log_jacobian(self.trend.from_rest(rows, context))
-        return flow.log_prob(rows, context) - jacobian
+    def _log_jacobian(self, rest: Tensor, context: Tensor | None) -> Tensor:
+        """The support's, at rows less their trend."""
+        return self.support.log_jacobian(self.trend.from_rest(rest, context))
 
     def _seen(self, part: int) -> Tensor | None:
         return None if self.context is None else self.context[part]

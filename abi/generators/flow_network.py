@@ -34,6 +34,10 @@ class FlowSettings:
     def __post_init__(self) -> None:
         settle(self, num_transforms=count(0), hidden=layers(), num_bins=count(2))
 
+    def halved(self) -> FlowSettings:
+        """With networks half as wide."""
+        return replace(self, hidden=tuple(max(1, width // 2) for width in self.hidden))
+
     def for_rows(self, num_rows: int) -> FlowSettings:
         """Those of a flow that is trained on so many rows.
 

@@ -19,8 +19,9 @@ from ..encoders.fitted import FittedEncoders
 from ..encoders.layout import PLAIN, Layout
 from ..training.loop import TrainingLog, TrainingSettings, check_trained, train
 from .base import Progress
-from .flow import FlowModel, HeldOut
+from .flow import FlowModel
 from .flow_network import FlowSettings, build_flow
+from .held import HeldOut
 from .support import Support
 from .trend import fit_trend
 
@@ -90,7 +91,7 @@ def fit_flow(
     given = None if given is None else given.ready(z)
     seen = None if given is None else given.seen
     trend = fit_trend(z, seen, curved=given is None or given.curved)
-    rest = _varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
+    rest = varied(trend.to_rest(z, seen), z, child_seed(seed, num_flows))
 
     def fit_part(given: Conditioning | None, part: int) -> _Fitted:
         def on_part(share: float) -> None:
@@ -115,7 +116,21 @@ def fit_flow(
     return model, best
 
 
-def _varied(rest: Tensor, z: Tensor, seed: int) -> Tensor:
+def first_split(seed: int) -> int:
+    """The seed by which the first of the flows fitted at ``seed`` holds rows out."""
+    return _split(child_seed(seed, 0))
+
+
+def rows_held(num_rows: int, training: TrainingSettings, split: int) -> Tensor:
+    """Those of the rows that a split holds out which are looked at again, (m,)."""
+    return training.split(num_rows, torch_generator(split))[0][:_HELD]
+
+
+def _split(seed: int) -> int:
+    return child_seed(seed, 1)
+
+
+def varied(rest: Tensor, z: Tensor, seed: int) -> Tensor:
     """Rows (n, d), with normal ones for a parameter that does not vary in z (n, d).
 
     It would have a likelihood without bounds, which alone would be learned.
@@ -161,10 +176,10 @@ def _fit_one(
         return -quick.log_prob(rows, context).mean()
 
     both = nn.ModuleList([encoder, quick])
-    log = train(both, loss, (rest, *inputs), training, child_seed(seed, 1), on_epoch)
+    log = train(both, loss, (rest, *inputs), training, _split(seed), on_epoch)
     quick.write_to(flow)
     flow.eval()
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
-    held = training.split(len(rest), torch_generator(child_seed(seed, 1)))[0][:_HELD]
+    held = rows_held(len(rest), training, _split(seed))
     seen = features_of(encoder, inputs[0][held]) if inputs else None
     return _Fitted(flow, whole.eval(), at, log, HeldOut(rest[held], seen, child_seed(seed, 2)))

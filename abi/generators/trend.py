@@ -7,7 +7,7 @@ With z = S(theta) on the real line (:mod:`.support`) and s the features of x,
 B is found by ridge regression, R is the Cholesky factor of the covariance of what is left, and the
 flow is the law of u given s. The terms t(s) are s itself, with squares and products of any two
 where theta left out gain by these beyond chance: a posterior bends with x, and a simulator's mean
-with theta. Likelihoods (:mod:`.pooling`) gain most: of GLMs, 1,000 calls, C2ST fell from .66 to .59
+with theta. Likelihoods (:mod:`.pool`) gain most: of GLMs, 1,000 calls, C2ST fell from .66 to .59
 and from .61 to .59, where two more stayed straight; of three epidemics from .60 to .56 in the mean.
 
 A flow that has learned nothing maps u to itself, so it begins as the linear Gaussian posterior and

@@ -12,7 +12,7 @@ from ..generators.base import GenerativeModel, Progress
 from ..generators.flow import FlowModel
 from ..generators.flow_training import Conditioning, fit_flow
 from ..generators.mixture import fit_mixture
-from ..generators.pooling import pooled
+from ..generators.pool.power import pooled
 from ..generators.push_forward.potnet import fit_potnet
 from ..generators.push_forward.wgan import fit_wgan
 from ..quantiles.adjustment import quantile_map
@@ -102,6 +102,7 @@ def pool_answer(
         model,
         pairs.x,
         pairs.theta,
+        problem.x_o,
         problem.prior,
         partial(inside_all, regions),
         settings=config.flow,

@@ -18,6 +18,7 @@ p(theta) / q_wide(theta) (but for 0.5% of the weight, at T's edge), whichever ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -44,6 +45,7 @@ _FLOWS = 2  # of a region
 _FIRST = 20  # simulations of a check
 _OUTSIDE = 0.01  # of the answer's draws
 _TRIES = 6  # times K draws at an x, of which K must lie inside
+_SERVED = 0.75  # of the x that want more, in the next go
 _LEAST_INSIDE = 0.25  # of the first K
 _AT_X_O = 1_000
 _MEMBER_DRAWS = 500
@@ -138,19 +140,23 @@ def _accepted(
     """
     first, *others = _proposals(prior, regions)
     share = _PRICE * _acceptance(first(_PRICE * _PILOT, child_seed(seed, 0))[1])
-    draw, price = first, _PRICE
+    draw, price = first, float(_PRICE)
     for other in others if share < _ENOUGH else ():
         kept = _acceptance(other(_PILOT, child_seed(seed, 0))[1])
         if kept > share:
-            share, draw, price = kept, other, 1
-    while share > _LEAST_ACCEPTED:
-        count = int(price * (1.3 * num_samples / share + _PILOT))
-        theta, log_weights = draw(count, child_seed(seed, 1, count))
-        uniform = torch.rand(count, generator=torch_generator(child_seed(seed, 2, count))).double()
-        theta = theta[uniform.log() <= log_weights - _bound(log_weights)]
-        if len(theta) >= num_samples:
-            return theta[:num_samples]
-        share *= 0.5  # a weight larger than all of the pilot's came up
+            share, draw, price = kept, other, 1.0
+    drawn: list[tuple[Tensor, Tensor]] = []
+    found = 0
+    while share > _LEAST_ACCEPTED:  # larger weights may come up, and fewer be kept
+        count = int(price * (1.3 * (num_samples - found) / share + _PILOT))
+        drawn.append(draw(count, child_seed(seed, 1, len(drawn))))
+        theta, log_weights = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        uniform = torch.rand(len(theta), generator=torch_generator(child_seed(seed, 2))).double()
+        taken = uniform.log() <= log_weights - _bound(log_weights)
+        found = int(taken.sum())
+        if found >= num_samples:
+            return theta[taken][:num_samples]
+        share = price * found / len(theta)
     return None
 
 
@@ -255,19 +261,22 @@ def draws_inside(
     theta_dim = q.model.trend.dim
     found = torch.zeros(num_draws, len(x), theta_dim)
     filled = torch.zeros(len(x), dtype=torch.long)
-    reached = torch.ones(len(x), dtype=torch.bool)
-    for attempt in range(_TRIES):
-        waiting = ((filled < num_draws) & reached).nonzero()[:, 0]
-        if not len(waiting):
-            break
-        draws = q.sample(num_draws, x[waiting], child_seed(seed, attempt))
+    waiting, tried, asked = torch.arange(len(x)), 0, num_draws
+    while len(waiting) and tried < _TRIES * num_draws:
+        draws = q.sample(asked, x[waiting], child_seed(seed, tried))
         inside = inside_all(regions, draws.flatten(0, 1)).reshape(draws.shape[:2])
         place = filled[waiting] + inside.cumsum(dim=0) - 1
         row, column = (inside & (place < num_draws)).nonzero(as_tuple=True)
         found[place[row, column], waiting[column]] = draws[row, column]
         filled[waiting] = (filled[waiting] + inside.sum(dim=0)).clamp_max(num_draws)
-        if attempt == 0:
+        if tried == 0:
             reached = inside.float().mean(dim=0) >= _LEAST_INSIDE
+        tried += asked
+        waiting = ((filled < num_draws) & reached).nonzero()[:, 0]
+        if len(waiting):  # most of them want a few draws more
+            missing = (num_draws - filled[waiting]) * tried / filled[waiting].clamp_min(1)
+            wanted = math.ceil(float(missing.quantile(_SERVED)))
+            asked = max(num_draws // 4, min(num_draws, wanted))
     return found, filled == num_draws
 
 

@@ -11,7 +11,6 @@ users who export it; the copy takes its weights and gives them back.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
@@ -24,10 +23,10 @@ from zuko.transforms import MonotonicRQSTransform
 
 from .inverse import Ordered
 from .network import Layer, Layout, gradients_of, outputs_of
+from .normal import log_normal
 from .univariate import Affine, Spline, Univariate
 
 _ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
-_LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
 
 
 class CompiledFlow(nn.Module):
@@ -66,13 +65,15 @@ class CompiledFlow(nn.Module):
         return torch.cat(base), torch.cat(log_slope)
 
     @torch.no_grad()
-    def from_base(self, base: Tensor, context: Tensor | None) -> Tensor:
-        """The theta (n, d) that the flow maps to these draws of its base (n, d)."""
+    def from_base(self, base: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The theta (n, d) that :meth:`to_base` maps to these (n, d), and its log slope, (n,)."""
         steps = [
             Ordered.of(part.univariate, part.layouts, layers, part.order)
             for part, layers in zip(self.transforms, self.own_layers(), strict=True)
         ]
-        return torch.cat([_back(steps, *part) for part in _parts(base, context)])
+        parts = [_back(steps, *part) for part in _parts(base, context)]
+        theta, log_slope = zip(*parts, strict=True)
+        return torch.cat(theta), torch.cat(log_slope)
 
     def write_to(self, flow: nn.Module) -> None:
         """Give a flow of the same form these weights."""
@@ -110,16 +111,12 @@ class CompiledFlow(nn.Module):
         return z, log_slope
 
 
-def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> Tensor:
+def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
     """Through the transforms, the last one first."""
+    log_slope = torch.zeros(len(z), dtype=torch.float32)
     for transform in reversed(steps):
-        z = transform.inverse(z, context)
-    return z
-
-
-def log_normal(base: Tensor) -> Tensor:
-    """Log density of N(0, I) at base (n, d), (n,)."""
-    return (_LOG_NORMAL - 0.5 * base * base).sum(dim=1)
+        z = transform.inverse(z, context, log_slope)
+    return z, log_slope
 
 
 def _parts(theta: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:

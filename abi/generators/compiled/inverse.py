@@ -69,8 +69,11 @@ class Ordered:
             columns = rows
         return cls(univariate, places, sorted_layers, ready)
 
-    def inverse(self, y: Tensor, context: Tensor | None) -> Tensor:
-        """The z (n, d) that the transform maps to y (n, d), given the context (n, k)."""
+    def inverse(self, y: Tensor, context: Tensor | None, log_slope: Tensor) -> Tensor:
+        """The z (n, d) that the transform maps to y (n, d), given the context (n, k).
+
+        The transform's log slope there is added to ``log_slope`` (n,).
+        """
         dim, first = len(self.places), self.layers[0].weight.shape[1]
         width = first - dim if dim > 1 else first
         inputs = y.new_zeros(len(y), width + dim)
@@ -90,9 +93,8 @@ class Ordered:
             rows = slice(each * i, each * (i + 1))
             last = self.layers[-1]
             raw = torch.addmm(last.bias[rows], seen, last.weight[rows, : seen.shape[1]].T)
-            inputs[:, width + i] = self.univariate.inverse(y[:, place, None].contiguous(), raw)[
-                :, 0
-            ]
+            value = y[:, place, None].contiguous()
+            inputs[:, width + i] = self.univariate.inverse(value, raw, log_slope)[:, 0]
         out = torch.empty_like(y)
         out[:, self.places] = inputs[:, width:]
         return out

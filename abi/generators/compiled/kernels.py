@@ -100,8 +100,11 @@ def spline(x: Any, e: Any, bins: int, y: Any, log_slope: Any) -> None:
 
 
 @_compiled
-def spline_inverse(y: Any, e: Any, bins: int, x: Any) -> None:
-    """Fill ``x`` (n, d), of which the splines ``e`` (n, d (3 K - 1)) give ``y`` (n, d)."""
+def spline_inverse(y: Any, e: Any, bins: int, x: Any, log_slope: Any) -> None:
+    """Fill ``x`` (n, d), of which the splines ``e`` (n, d (3 K - 1)) give ``y`` (n, d).
+
+    Log slopes of the splines there are added to the sums ``log_slope`` (n,).
+    """
     rows = e.reshape(-1, 3 * bins - 1)
     for i in range(len(y)):
         for j in range(y.shape[1]):
@@ -119,7 +122,10 @@ def spline_inverse(y: Any, e: Any, bins: int, x: Any) -> None:
             bent = share * (first + second - _TWO * s)
             a, b, c = s - first + bent, first - bent, -s * share
             root = math.sqrt(max(b * b - _FOUR * a * c, _ZERO))
-            x[i, j] = (left + width * _TWO * c / (-b - root)) * _SIDE / all_width - _BOUND
+            z = _TWO * c / (-b - root)
+            x[i, j] = (left + width * z) * _SIDE / all_width - _BOUND
+            _, below, rise = _ratio(s, z, first, second)
+            log_slope[i] += math.log((s / below) * (s / below) * rise)
 
 
 @_compiled
@@ -212,11 +218,12 @@ def affine(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
 
 
 @_compiled
-def affine_inverse(y: Any, raw: Any, x: Any) -> None:
-    """Fill ``x`` (n, d), of which :func:`affine` makes ``y`` (n, d)."""
+def affine_inverse(y: Any, raw: Any, x: Any, log_slope: Any) -> None:
+    """Fill ``x`` (n, d), of which :func:`affine` makes ``y`` (n, d), and add what that adds."""
     for i in range(len(y)):
         for j in range(y.shape[1]):
             log = raw[i, 2 * j + 1] / (_ONE + _SLOPE * abs(raw[i, 2 * j + 1]))
+            log_slope[i] += log
             x[i, j] = (y[i, j] - raw[i, 2 * j]) * np.float32(math.exp(-log))
 
 

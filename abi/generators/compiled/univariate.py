@@ -30,8 +30,8 @@ class Univariate(Protocol):
         """Gradients of x and of the parameters, given those of y (n, d) and of the sums (n,)."""
         ...
 
-    def inverse(self, y: Tensor, raw: Tensor) -> Tensor:
-        """The x that :meth:`forward` maps to y (n, d)."""
+    def inverse(self, y: Tensor, raw: Tensor, log_slope: Tensor) -> Tensor:
+        """The x that :meth:`forward` maps to y (n, d); adds what that adds to ``log_slope``."""
         ...
 
 
@@ -56,10 +56,10 @@ class Affine:
         kernels.affine_gradient(*given, of_x.numpy(), of_raw.numpy())
         return of_x, of_raw
 
-    def inverse(self, y: Tensor, raw: Tensor) -> Tensor:
+    def inverse(self, y: Tensor, raw: Tensor, log_slope: Tensor) -> Tensor:
         """As the protocol says."""
         x = torch.empty_like(y)
-        kernels.affine_inverse(y.numpy(), raw.numpy(), x.numpy())
+        kernels.affine_inverse(y.numpy(), raw.numpy(), x.numpy(), log_slope.numpy())
         return x
 
 
@@ -87,10 +87,10 @@ class Spline:
         kernels.spline_gradient(*given, of_x.numpy(), of_raw.numpy())
         return of_x, of_raw
 
-    def inverse(self, y: Tensor, raw: Tensor) -> Tensor:
+    def inverse(self, y: Tensor, raw: Tensor, log_slope: Tensor) -> Tensor:
         """As the protocol says."""
-        x = torch.empty_like(y)
-        kernels.spline_inverse(y.numpy(), self._exponentials(raw).numpy(), self.bins, x.numpy())
+        e, x = self._exponentials(raw), torch.empty_like(y)
+        kernels.spline_inverse(y.numpy(), e.numpy(), self.bins, x.numpy(), log_slope.numpy())
         return x
 
     def _exponentials(self, raw: Tensor) -> Tensor:

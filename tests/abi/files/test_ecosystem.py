@@ -16,7 +16,7 @@ import zuko
 from fits import SMALL, X_O, quick_fit, usual_fit
 
 import abi
-from abi.generators.pooled import PooledFlows
+from abi.generators.pool.model import PooledFlows
 from abi.posterior import DRAWS_KEY
 from abi.verdict.record import Check, Verdict
 from simulators import GaussianLinear, GaussianLinearUniform, sample_joint

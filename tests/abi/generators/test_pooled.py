@@ -16,8 +16,9 @@ from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
-from abi.generators.pooled import PooledFlows, chosen
-from abi.generators.pooling import Inside, lowered, pooled, prior_flow
+from abi.generators.pool.learning import prior_flow
+from abi.generators.pool.model import PooledFlows, chosen
+from abi.generators.pool.power import Inside, lowered, pooled
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 from simulators import GaussianLinearUniform, sample_joint
@@ -68,7 +69,7 @@ def pool_of(
 ) -> FlowModel:
     theta, x = pairs
     how = {"settings": SETTINGS, "training": TRAINING, "seed": SEED}
-    return pooled(flows, x, theta, prior, inside, **how)  # type: ignore[arg-type]
+    return pooled(flows, x, theta, X_O, prior, inside, **how)  # type: ignore[arg-type]
 
 
 def mean_error(model: FlowModel) -> float:

@@ -1,13 +1,13 @@
 r"""Flows of theta given x, pooled with a likelihood learned from the same pairs.
 
-Flows of theta given features s of x and flows of s given theta err in ways of their own: where
-noise is simple and the posterior is not, near the edge of a prior above all, p(s | theta) is the
-easier to learn. Their log-linear pool, with a power a in [0, 1],
+Flows of theta given features s of x and a flow of s, or of the items of x, given theta err in ways
+of their own: where noise is simple and the posterior is not, near the edge of a prior above all,
+p(s | theta) is the easier to learn. Their log-linear pool, with a power a in [0, 1],
 
     q_a(theta | x) = Z^-1 1/M sum_m q_m(theta | s)^(1 - a) [p(s | theta) p(theta)]^a,
 
 is the flows' answer at a = 0 and the likelihood's at a = 1; theta held out chooses between them
-(:mod:`.pooling`). Members that agree with the likelihood weigh more in it.
+(:mod:`.power`). Members that agree with the likelihood weigh more in it.
 
 Draws are chosen among four times as many of the flows, each with a chance proportional to its
 weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
@@ -20,7 +20,7 @@ posterior, Dax et al. (2023), "Neural importance sampling".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -30,10 +30,12 @@ from torch import Tensor, nn
 from simulators.random import child_seed, torch_generator
 from simulators.summary import summary
 
-from .base import GeneratorState, prefixed, unprefixed
-from .conditional import ConditionalFlows
-from .flow import FlowModel, restore_flow
-from .support import Support
+from ...encoders.fitted import FittedEncoders
+from ...encoders.layout import Layout
+from ..base import GeneratorState, prefixed, unprefixed
+from ..conditional import ConditionalFlows
+from ..flow import FlowModel, restore_flow
+from .likelihood import Likelihood
 
 _EACH, _LEAST = 4, 64  # draws of the flows for each that is kept, and in all
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
@@ -42,49 +44,24 @@ _PARTS = "posterior", "likelihood", "prior"  # of a file
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood:
-    """p(s | theta) of features s, times the prior's density.
-
-    Attributes:
-        flows: of s, given the numbers of theta that :func:`numbers_of` makes.
-        prior: of theta; its support is that of theta.
-    """
-
-    flows: ConditionalFlows
-    prior: FlowModel
-
-    __repr__ = summary
-
-    @torch.no_grad()
-    def log_joint(self, theta: Tensor, seen: Tensor) -> Tensor:
-        """Log of p(s | theta) p(theta) at theta (n, d) and features (n, k), (n,)."""
-        given = self.flows.log_prob(seen[None], numbers_of(theta, self.prior.support))[0]
-        joint = given + self.prior.log_prob(theta)
-        return torch.where(joint.isnan(), -torch.inf, joint)
-
-
-def numbers_of(theta: Tensor, support: Support) -> Tensor:
-    """What the flows of a likelihood see of theta (n, d): on the real line, and as it is in a box.
-
-    A simulator's means may be linear in either.
-    """
-    boxed = torch.isfinite(support.lower) & torch.isfinite(support.upper)
-    return torch.cat([support.to_real(theta), theta[:, boxed]], dim=1)
-
-
-@dataclass(frozen=True, eq=False)
 class PooledFlows(FlowModel):
-    """Fitted flows, read at ``context`` (M, k), pooled with a likelihood to the ``power`` a."""
+    """Fitted flows, read at ``context`` (M, k), pooled with a likelihood to the ``power`` a.
+
+    ``shown`` (1, w) is what the likelihood sees of the x that they are read at. Where parts see
+    several x, its own view of them comes last, after those of the flows.
+    """
 
     likelihood: Likelihood = field(kw_only=True)
     power: float = field(kw_only=True)
+    shown: Tensor = field(kw_only=True)
 
     __repr__ = summary
 
     @classmethod
-    def of(cls, flows: FlowModel, likelihood: Likelihood, power: float) -> PooledFlows:
-        """The pool of these."""
-        return cls(**_fields(flows), likelihood=likelihood, power=power)
+    def of(cls, flows: FlowModel, likelihood: Likelihood, x: Tensor, power: float) -> PooledFlows:
+        """The pool of these, where the flows are read at x (p,)."""
+        shown = likelihood.seen(x[None], cast("Tensor", flows.context)[:1])
+        return cls(**_fields(flows), likelihood=likelihood, power=power, shown=shown)
 
     @property
     def alone(self) -> FlowModel:
@@ -94,6 +71,15 @@ class PooledFlows(FlowModel):
     def first(self, count: int) -> FlowModel:
         """At most so many of the flows, alone."""
         return self.alone.first(count)
+
+    def seen(self, encoders: FittedEncoders, x: Tensor) -> list[Tensor]:
+        """What each flow, and then the likelihood, sees of x (n, p)."""
+        of_flows = super().seen(encoders, x)
+        return [*of_flows, self.likelihood.seen(x, of_flows[0])]
+
+    def read_at(self, seen: list[Tensor]) -> PooledFlows:
+        """The model at another x."""
+        return replace(self, context=torch.cat(seen[:-1]), shown=seen[-1])
 
     def sample(self, num_samples: int, seed: int) -> Tensor:
         """Draw (num_samples, d)."""
@@ -105,13 +91,13 @@ class PooledFlows(FlowModel):
 
     @torch.no_grad()
     def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
-        """Draw (num_samples, n, d) at n x, of which each flow sees features (n, k)."""
+        """Draw (num_samples, n, d) at n x, of which the parts see these."""
         theta, log_weights = self.weighted(max(_EACH * num_samples, _LEAST), seen, seed)
         index = chosen(self.power * log_weights, num_samples, child_seed(seed, 0))
         return theta.gather(0, index[..., None].expand(-1, -1, theta.shape[2]))
 
     def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
-        """Log density at theta (K, n, d), (K, n), at n x of which each flow sees (n, k)."""
+        """Log density at theta (K, n, d), (K, n), at n x of which the parts see these."""
         return self.relative_given(theta, seen) - self._log_constant(seen)
 
     @torch.no_grad()
@@ -120,36 +106,31 @@ class PooledFlows(FlowModel):
         rows = theta.flatten(0, 1)
         inside = self.support.contains(rows).nonzero()[:, 0]
         z = self.support.to_real(rows[inside])
-        own = self.members_at(z, inside, seen)
-        own = own - self.trend.log_scale - self.support.log_jacobian(z)
-        flows = ((1.0 - self.power) * own).logsumexp(dim=0) - math.log(len(seen))
-        joint = self.likelihood.log_joint(rows[inside], _rows(seen[:1], inside)[0])
+        own = self._of_theta(self.members_at(z, inside, seen[:-1]), z)
+        flows = ((1.0 - self.power) * own).logsumexp(dim=0) - math.log(len(own))
+        joint = self.likelihood.log_joint(rows[inside], seen[-1][inside % len(seen[-1])])
         out = torch.full((len(rows),), -torch.inf)
         out[inside] = flows + self.power * joint
         return out.reshape(theta.shape[:2])
 
     def members_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
-        """Draws at one x, (M, num_samples, d), of a flow of each side: where they differ."""
-        drawn = enumerate(seen)
+        """Draws at one x, (M, num_samples, d), of each flow pooled alone: where they differ."""
+        parts = enumerate(seen[:-1])
         return torch.stack(
-            [self.one(m).sample_given(num_samples, [at], seed)[:, 0] for m, at in drawn]
+            [self.one(m).sample_given(num_samples, [at, seen[-1]], seed)[:, 0] for m, at in parts]
         )
 
     def one(self, part: int) -> PooledFlows:
-        """The pool of one flow with one of the likelihood's."""
-        learned = self.likelihood.flows
-        of_x = learned.model.flows[part % len(learned.model.flows)]
-        flows = replace(learned, model=replace(learned.model, flows=nn.ModuleList([of_x])))
-        likelihood = replace(self.likelihood, flows=flows)
-        return replace(self, flows=nn.ModuleList([self.flows[part]]), likelihood=likelihood)
+        """The pool of one of the flows with the likelihood."""
+        return replace(self, flows=nn.ModuleList([self.flows[part]]))
 
     @torch.no_grad()
     def weighted(self, count: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
         """Draws of the flows (count, n, d) at n x, and log weights to the power of 1 (count, n)."""
-        z, member = self.drawn_given(count, seen, seed)
+        z, log_density = self.drawn_given(count, seen[:-1], seed)
         theta = self.support.from_real(z)
-        at = _rows(seen, torch.arange(len(z)))
-        log_weights = self.likelihood.log_joint(theta, at[0]) - self._own_density(theta, member, at)
+        at = seen[-1][torch.arange(len(z)) % len(seen[-1])]
+        log_weights = self.likelihood.log_joint(theta, at) - self._of_theta(log_density, z)
         shape = count, len(seen[0])
         return theta.reshape(*shape, -1), log_weights.reshape(shape)
 
@@ -158,24 +139,27 @@ class PooledFlows(FlowModel):
         return self.weighted(count, self._at_x_o, seed)[1][:, 0]
 
     @torch.no_grad()
-    def log_weights(self, theta: Tensor, seen: Tensor) -> Tensor:
-        """Those of theta (n, d) itself, each at its features (n, k), of the first flow, (n,)."""
-        first = torch.zeros(len(theta), dtype=torch.long)
-        return self.likelihood.log_joint(theta, seen) - self._own_density(theta, first, [seen])
+    def log_weights(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
+        """Those of theta (n, d) itself, each at an x of its own, of the first flow, (n,)."""
+        z = self.support.to_real(theta)
+        own = self._of_theta(self.log_density(0, z, seen[0]), z)
+        return self.likelihood.log_joint(theta, seen[-1]) - own
 
     def state(self) -> GeneratorState:
-        """The flows, the likelihood and the prior, and the power."""
+        """The flows, the likelihood and the prior, the power, and what the likelihood is of."""
         models = self.alone, self.likelihood.flows.model, self.likelihood.prior
         states = {name: model.state() for name, model in zip(_PARTS, models, strict=True)}
         tensors: dict[str, Tensor] = {}
         for name, state in states.items():
             tensors |= prefixed(name, state.tensors)
         values: dict[str, Any] = {name: state.values for name, state in states.items()}
-        return GeneratorState("pooled", tensors, values | {"power": self.power})
+        items = self.likelihood.items
+        values |= {"power": self.power, "items": None if items is None else asdict(items)}
+        return GeneratorState("pooled", tensors | {"shown": self.shown}, values)
 
     @property
     def _at_x_o(self) -> list[Tensor]:
-        return [at[None] for at in cast("Tensor", self.context)]
+        return [*(at[None] for at in cast("Tensor", self.context)), self.shown]
 
     @cached_property
     def _own_constant(self) -> Tensor:
@@ -188,13 +172,9 @@ class PooledFlows(FlowModel):
         constant: Tensor = log_weights.logsumexp(dim=0) - math.log(count)
         return constant
 
-    def _own_density(self, theta: Tensor, member: Tensor, at: list[Tensor]) -> Tensor:
-        """Log density of theta (n, d) by a flow each, at what that sees, (n,)."""
-        z = self.support.to_real(theta)
-        out = torch.empty(len(z))
-        for part, index in self.rows_of(member):
-            out[index] = self.log_density(part, z[index], at[part][index])
-        return out - self.trend.log_scale - self.support.log_jacobian(z)
+    def _of_theta(self, log_density: Tensor, z: Tensor) -> Tensor:
+        """Log densities at z (n, d) on the real line less the trend's scale, as those of theta."""
+        return log_density - self.trend.log_scale - self.support.log_jacobian(z)
 
 
 def chosen(log_weights: Tensor, num_samples: int, seed: int) -> Tensor:
@@ -225,13 +205,14 @@ def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> P
     learned = ConditionalFlows.of(restore_flow(likelihood))
     if learned is None:
         raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")
-    pooled = Likelihood(learned, restore_flow(prior))
-    return PooledFlows.of(restore_flow(flows, encoder), pooled, state.values["power"])
-
-
-def _rows(seen: list[Tensor], row: Tensor) -> list[Tensor]:
-    """What each flow sees at each of the rows, which run through the x again and again."""
-    return [features[row % len(features)] for features in seen]
+    items = state.values.get("items")  # new in version 12, as is what it sees of x_o
+    layout = None if items is None else Layout.of_values(items)
+    pooled = Likelihood(learned, restore_flow(prior), layout)
+    fitted = restore_flow(flows, encoder)
+    shown = state.tensors.get("shown", cast("Tensor", fitted.context)[:1])
+    return PooledFlows(
+        **_fields(fitted), likelihood=pooled, power=state.values["power"], shown=shown
+    )
 
 
 def _fields(flows: FlowModel) -> dict[str, Any]:

@@ -1,0 +1,14 @@
+"""The base of every flow, N(0, I)."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+_LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
+
+
+def log_normal(base: Tensor) -> Tensor:
+    """Its log density at base (n, d), (n,)."""
+    return (_LOG_NORMAL - 0.5 * base * base).sum(dim=1)

@@ -1,0 +1,136 @@
+"""How a likelihood, and the prior's density beside it, are learned from pairs.
+
+Theta come from the prior cut to some regions; given theta, x is as it always is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from simulators import Prior, sample_prior
+from simulators.random import child_seed
+
+from ...encoders.choice import build_encoder, features_of
+from ...encoders.fitted import FittedEncoders
+from ...encoders.layout import PLAIN, Layout
+from ...training.loop import TrainingSettings, check_trained, train
+from ..base import Progress
+from ..conditional import ConditionalFlows
+from ..flow import FlowModel
+from ..flow_network import FlowSettings, build_flow
+from ..flow_training import Conditioning, first_split, fit_flow, varied
+from ..support import Support, has_density, prior_log_prob
+from ..trend import fit_trend
+from .likelihood import Likelihood, numbers_of
+
+_ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
+_PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
+_NOISE = 2.0  # times that of a trend found from the draws of a normal prior
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """What likelihoods of the same pairs have in common.
+
+    Attributes:
+        theta: of the pairs, (n, d).
+        density: of the prior; its support is that of theta.
+        settings: of a likelihood's flow.
+        training: of this.
+        seed: of the answer's flows: the first of them holds out the same pairs.
+    """
+
+    theta: Tensor
+    density: FlowModel
+    settings: FlowSettings
+    training: TrainingSettings
+    seed: int
+
+    def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
+        """That of what the answer's flows see of x, (n, k).
+
+        Raises:
+            ValueError: if no loss is finite.
+        """
+        numbers = numbers_of(self.theta, self.density.support)
+        given = Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat")
+        learned, _ = fit_flow(
+            features, Support.everywhere(features.shape[1]), settings=self.settings,
+            training=self.training, seed=self.seed, given=given, on_epoch=on_epoch,
+        )  # fmt: skip
+        of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
+        return Likelihood(of_theta, self.density)
+
+    def of_items(self, x: Tensor, layout: Layout, on_epoch: Progress) -> Likelihood:
+        """That of each item of x (n, p), among which some may be missing.
+
+        Raises:
+            ValueError: if no loss is finite.
+        """
+        items = layout.items(x)
+        there = items.isfinite().all(dim=2)
+        numbers = numbers_of(self.theta, self.density.support)
+        encoder = build_encoder("flat", numbers).eval()
+        seen = features_of(encoder, numbers)
+        rows, given = items[there], seen[there.nonzero()[:, 0]]
+        trend = fit_trend(rows, given)
+        rest = torch.zeros_like(items)
+        rest[there] = varied(trend.to_rest(rows, given), rows, child_seed(self.seed, 1))
+        settings = self.settings.halved().for_rows(len(rows))
+        flow = self._trained((rest, seen, there.float()), settings, on_epoch)
+        encoders = FittedEncoders(nn.ModuleList([encoder]), "flat", PLAIN, numbers.shape[1])
+        everywhere = Support.everywhere(items.shape[2])
+        model = FlowModel(flow, everywhere, trend, seen[:1], settings, (), encoders)
+        return Likelihood(ConditionalFlows(model, encoders), self.density, layout)
+
+    def _trained(
+        self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress
+    ) -> nn.ModuleList:
+        """A flow of items less their trend (n, k, m), given what is seen of theta (n, c).
+
+        The third of ``data`` says which of the items are there, (n, k).
+        """
+        from ..compiled.training import trainable
+
+        _, each, width = data[0].shape
+        flow = build_flow(width, data[1].shape[1], settings, child_seed(self.seed, 2))
+        quick = trainable(flow, self.training.device)
+
+        def loss(rest: Tensor, seen: Tensor, there: Tensor) -> Tensor:
+            given = seen.repeat_interleave(each, dim=0)
+            log_density = quick.log_prob(rest.flatten(0, 1), given) * there.flatten()
+            return -log_density.sum() / there.sum().clamp_min(1.0)
+
+        pairs = max(1, _ROWS_EACH * self.training.batch_size // each)
+        training = replace(self.training, batch_size=pairs)
+        log = train(quick, loss, data, training, first_split(self.seed), on_epoch)
+        check_trained(log, "a flow of items")
+        quick.write_to(flow)
+        return nn.ModuleList([flow.eval()])
+
+
+def prior_flow(
+    prior: Prior, support: Support, settings: FlowSettings, training: TrainingSettings, seed: int
+) -> FlowModel:
+    """The prior's density, found from its draws: files need it, and a prior may offer none.
+
+    One that is normal on the real line, as a uniform one is there, is its trend alone.
+    """
+    draws = sample_prior(prior, _PRIOR_DRAWS, child_seed(seed, 0))
+    if has_density(prior):
+        straight = replace(settings, num_transforms=0)
+        untrained = nn.ModuleList([build_flow(draws.shape[1], 0, straight, seed)])
+        trend = fit_trend(support.to_real(draws), None)
+        plain = FlowModel(untrained, support, trend, None, straight)
+        away = prior_log_prob(prior, draws) - plain.log_prob(draws)
+        constants = trend.dim * (trend.dim + 3) / 2
+        if float(away.std()) < _NOISE * math.sqrt(constants / len(draws)):
+            return plain
+    shorter = training.shortened(_PRIOR_STEPS)
+    found, _ = fit_flow(draws, support, settings=settings, training=shorter, seed=seed)
+    return replace(found, held=())
