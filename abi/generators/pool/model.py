@@ -9,8 +9,8 @@ p(s | theta) is the easier to learn. Their log-linear pool, with a power a in [0
 is the flows' answer at a = 0 and the likelihood's at a = 1; theta held out chooses between them
 (:mod:`.power`). Members that agree with the likelihood weigh more in it.
 
-Draws are chosen among four times as many of the flows, each with a chance proportional to its
-weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
+Draws are chosen among four times as many of the flows, or sixteen, each with a chance proportional
+to its weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
 
 Source: the log-linear pool, Genest & Zidek (1986), "Combining probability distributions"; a learned
 likelihood, Papamakarios et al. (2019), "Sequential neural likelihood"; weights on draws of a neural
@@ -37,7 +37,7 @@ from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
 from .likelihood import Likelihood
 
-_EACH, _LEAST = 4, 64  # draws of the flows for each that is kept, and in all
+_LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
 _CAPPED = 20  # times that chances above 1 are brought down to it
 _PARTS = "posterior", "likelihood", "prior"  # of a file
@@ -48,12 +48,14 @@ class PooledFlows(FlowModel):
     """Fitted flows, read at ``context`` (M, k), pooled with a likelihood to the ``power`` a.
 
     ``shown`` (1, w) is what the likelihood sees of the x that they are read at. Where parts see
-    several x, its own view of them comes last, after those of the flows.
+    several x, its own view of them comes last, after those of the flows. ``each`` draw is chosen
+    among so many of the flows.
     """
 
     likelihood: Likelihood = field(kw_only=True)
     power: float = field(kw_only=True)
     shown: Tensor = field(kw_only=True)
+    each: int = field(kw_only=True, default=4)
 
     __repr__ = summary
 
@@ -92,7 +94,7 @@ class PooledFlows(FlowModel):
     @torch.no_grad()
     def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
         """Draw (num_samples, n, d) at n x, of which the parts see these."""
-        theta, log_weights = self.weighted(max(_EACH * num_samples, _LEAST), seen, seed)
+        theta, log_weights = self.weighted(max(self.each * num_samples, _LEAST), seen, seed)
         index = chosen(self.power * log_weights, num_samples, child_seed(seed, 0))
         return theta.gather(0, index[..., None].expand(-1, -1, theta.shape[2]))
 
@@ -154,7 +156,8 @@ class PooledFlows(FlowModel):
             tensors |= prefixed(name, state.tensors)
         values: dict[str, Any] = {name: state.values for name, state in states.items()}
         items = self.likelihood.items
-        values |= {"power": self.power, "items": None if items is None else asdict(items)}
+        values |= {"power": self.power, "each": self.each}
+        values["items"] = None if items is None else asdict(items)
         return GeneratorState("pooled", tensors | {"shown": self.shown}, values)
 
     @property
@@ -205,14 +208,13 @@ def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> P
     learned = ConditionalFlows.of(restore_flow(likelihood))
     if learned is None:
         raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")
-    items = state.values.get("items")  # new in version 12, as is what it sees of x_o
+    items = state.values.get("items")  # new in version 12, as is what it sees of x_o, and "each"
     layout = None if items is None else Layout.of_values(items)
     pooled = Likelihood(learned, restore_flow(prior), layout)
     fitted = restore_flow(flows, encoder)
     shown = state.tensors.get("shown", cast("Tensor", fitted.context)[:1])
-    return PooledFlows(
-        **_fields(fitted), likelihood=pooled, power=state.values["power"], shown=shown
-    )
+    power, each = state.values["power"], state.values.get("each", 4)
+    return PooledFlows(**_fields(fitted), likelihood=pooled, power=power, shown=shown, each=each)
 
 
 def _fields(flows: FlowModel) -> dict[str, Any]:

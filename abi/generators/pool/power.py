@@ -4,8 +4,9 @@ The likelihood is learned from the pairs that the answer's flows were trained on
 and pooled with these (:mod:`.model`). It holds out the same pairs as the first of them: their log
 density under the pool of these two, cut to the region that the pairs come from, is what powers are
 compared by. The power taken has the highest mean gain, less its standard error; without a gain none
-is taken. At x_o the weights must leave a tenth of the draws' worth: where flows and likelihood
-contradict each other, the power is lowered until they do.
+is taken. Weights at x_o must leave a tenth of the draws' worth, or a fortieth where four times as
+many are chosen among: where flows and likelihood contradict each other, the power is lowered until
+they do.
 
 Where x is a list of items, their likelihood is tried first, and that of features where it gains
 nothing, as where items depend on each other. (Of four points whose law has five parameters, slcp,
@@ -46,7 +47,8 @@ _MOST_ITEMS = 20
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region
-_DRAWS_AT_X_O, _WORTH = 2_000, 0.1  # and the share of them that weights must leave
+_DRAWS_AT_X_O, _WORTH = 4_000, 0.4  # what weights must leave of the draws for each that is chosen
+_FOR_EACH = (4, 16)
 
 
 def pooled(
@@ -99,9 +101,8 @@ def pooled(
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
         seen = [held, likelihood.seen(x[rows], held)]
         power = _best_power(pool, seen, inside, child_seed(seed, 2))
-        power = lowered(replace(pool, power=power), child_seed(seed, 3))
-        if power > 0.0:
-            return replace(pool, power=power)
+        if power > 0.0 and (found := lowered(replace(pool, power=power), child_seed(seed, 3))):
+            return found
     return flows
 
 
@@ -125,14 +126,16 @@ def _ways(flows: FlowModel, x: Tensor, num_features: int) -> list[Learned]:
     return [way for way, possible in ways if possible]
 
 
-def lowered(pool: PooledFlows, seed: int) -> float:
-    """The power, or the next lower one at which the weights at x_o leave draws enough."""
+def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
+    """The pool of this power, or of the next lower one whose weights at x_o leave draws enough."""
     log_weights = pool.weighted_at_x_o(_DRAWS_AT_X_O, seed)
-    for power in sorted((*_POWERS, 0.0), reverse=True):
+    for power in sorted(_POWERS, reverse=True):
         share = (power * log_weights).double().softmax(dim=0)
-        if power <= pool.power and 1.0 / float(share.square().sum()) >= _WORTH * len(share):
-            return power
-    return 0.0
+        worth = 1.0 / float(share.square().sum()) / len(share)
+        enough = [each for each in _FOR_EACH if each * worth >= _WORTH]
+        if power <= pool.power and enough:
+            return replace(pool, power=power, each=enough[0])
+    return None
 
 
 def _best_power(pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int) -> float:

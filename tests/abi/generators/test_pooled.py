@@ -174,8 +174,11 @@ def test_where_likelihood_and_flows_contradict_each_other_at_x_o_it_counts_less(
 ) -> None:
     learned = pool.likelihood.flows
     wrong = replace(pool.likelihood, flows=Mirrored(learned.model, learned.encoders))
-    assert lowered(pool, seed=0) == pool.power
-    assert lowered(replace(pool, likelihood=wrong), seed=0) < pool.power
+    same = lowered(pool, seed=0)
+    assert same is not None
+    assert (same.power, same.each) == (pool.power, 4)
+    less = lowered(replace(pool, likelihood=wrong), seed=0)
+    assert less is None or less.power < pool.power or less.each > 4
 
 
 def test_the_prior_s_density_is_found_from_its_draws() -> None:
