@@ -9,8 +9,9 @@ many are chosen among: where flows and likelihood contradict each other, the pow
 they do.
 
 Where x is a list of items, their likelihood is tried first, and that of features where it gains
-nothing, as where items depend on each other. (Of four points whose law has five parameters, slcp,
-mean C2ST fell ITEMS.) A list of many is left to its features, which say all that they share.
+nothing, as where items depend on each other. (Of slcp, four points whose law has five parameters,
+mean C2ST fell from .89 to .80 with 1,000 calls, five fits, and from .61 to .55 with 10,000, four.)
+A list of many items is left to its features, which say all that they share.
 
 One flow is enough: of fifteen fits, on nine models, that had two, none was farther off by more than
 .013 of C2ST without the second, and their mean was the same.
