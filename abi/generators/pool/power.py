@@ -1,12 +1,12 @@
 """Whether an answer gains by a likelihood, and how much that counts.
 
-The likelihood is learned from the pairs that the answer's flows were trained on (:mod:`.learning`),
-and pooled with these (:mod:`.model`). It holds out the same pairs as the first of them: their log
-density under the pool of these two, cut to the region that the pairs come from, is what powers are
-compared by. The power taken has the highest mean gain, less its standard error; without a gain none
-is taken. Weights at x_o must leave a tenth of the draws' worth, or a fortieth where four times as
-many are chosen among: where flows and likelihood contradict each other, the power is lowered until
-they do.
+The likelihood is learned from the pairs that the answer's flows were trained on
+(:mod:`.learning`), and pooled with these (:mod:`abi.generators.pool.model`). It holds out the same
+pairs as the first of them: their log density under the pool of these two, cut to the region that
+the pairs come from, is what powers are compared by. The power taken has the highest mean gain, less
+its standard error; without a gain none is taken. Weights at x_o must leave a tenth of the draws'
+worth, or a fortieth where four times as many are chosen among: where flows and likelihood
+contradict each other, the power is lowered until they do.
 
 Where x is a list of items, their likelihood is tried first, and that of features where it gains
 nothing, as where items depend on each other. (Of slcp, four points whose law has five parameters,
