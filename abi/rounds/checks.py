@@ -140,11 +140,11 @@ def _accepted(
     """
     first, *others = _proposals(prior, regions)
     share = _PRICE * _acceptance(first(_PRICE * _PILOT, child_seed(seed, 0))[1])
-    draw, price = first, float(_PRICE)
+    draw, price = first, _PRICE
     for other in others if share < _ENOUGH else ():
         kept = _acceptance(other(_PILOT, child_seed(seed, 0))[1])
         if kept > share:
-            share, draw, price = kept, other, 1.0
+            share, draw, price = kept, other, 1
     drawn: list[tuple[Tensor, Tensor]] = []
     found = 0
     while share > _LEAST_ACCEPTED:  # larger weights may come up, and fewer be kept

@@ -30,6 +30,7 @@ from simulators import Prior
 from simulators.random import child_seed
 
 from ...encoders.choice import features_of_pairs, is_list
+from ...encoders.fitted import FittedEncoders
 from ...training.loop import TrainingSettings
 from ..base import Progress
 from ..flow import FlowModel
@@ -79,8 +80,11 @@ def pooled(
         seed: of the flows' own fit: the same pairs are held out.
         on_epoch: told how much of the training is done.
     """
-    held = flows.held[0].context
-    if flows.encoders is None or held is None or len(held) < _LEAST_HELD:
+    encoders, held = flows.encoders, flows.held[0].context
+    if encoders is None or held is None or len(held) < _LEAST_HELD:
+        return flows
+    tried = _ways(encoders, x, held.shape[1], theta.shape[1])
+    if not tried:
         return flows
     rows = rows_held(len(x), training, first_split(seed))
     try:
@@ -88,7 +92,6 @@ def pooled(
     except ValueError:  # a flow found no finite loss
         return flows
     learning = Learning(theta, density, settings, training, seed)
-    tried = _ways(flows, x, held.shape[1])
     for number, learned in enumerate(tried):
 
         def told(share: float, before: int = number) -> None:
@@ -107,18 +110,15 @@ def pooled(
     return flows
 
 
-def _ways(flows: FlowModel, x: Tensor, num_features: int) -> list[Learned]:
+def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int) -> list[Learned]:
     """The likelihoods to try, in their order."""
-    encoders, theta_dim = flows.encoders, flows.trend.dim
-    if encoders is None:
-        return []
     layout = encoders.layout
 
     def of_items(learning: Learning, told: Progress) -> Likelihood:
         return learning.of_items(x, layout, told)
 
     def of_features(learning: Learning, told: Progress) -> Likelihood:
-        z = flows.support.to_real(learning.theta)
+        z = learning.density.support.to_real(learning.theta)
         return learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
