@@ -176,7 +176,9 @@ def _fit_one(
         return -quick.log_prob(rows, context).mean()
 
     both = nn.ModuleList([encoder, quick])
-    log = train(both, loss, (rest, *inputs), training, _split(seed), on_epoch)
+    # An encoder that learns with the flow leaves its gradient to autograd.
+    descend = quick.descend if isinstance(encoder, nn.Identity) else None
+    log = train(both, loss, (rest, *inputs), training, _split(seed), on_epoch, descend=descend)
     quick.write_to(flow)
     flow.eval()
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]

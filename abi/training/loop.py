@@ -114,6 +114,8 @@ def train(
     settings: TrainingSettings,
     seed: int,
     on_epoch: Callable[[float], None] | None = None,
+    *,
+    descend: Loss | None = None,
 ) -> TrainingLog:
     """Minimise the mean of ``loss(*rows)`` over the rows of ``data`` and leave the best weights.
 
@@ -125,7 +127,9 @@ def train(
         settings: constants of the training.
         seed: seed of split and batches.
         on_epoch: told the share of the training done, after each epoch.
+        descend: the loss, leaving its gradient with the parameters; by autograd when omitted.
     """
+    descend = _by_autograd(loss) if descend is None else descend
     generator = torch_generator(seed)
     parts = settings.split(len(data[0]), generator)
     held, rows = (tuple(tensor[part].to(settings.device) for tensor in data) for part in parts)
@@ -140,7 +144,7 @@ def train(
     best, best_state = TrainingLog(0, first, first), _copy(module)
     with isolated_rng(child_seed(seed, 0)):  # a module of the user's may drop values out
         for epoch in range(1, num_epochs + 1):
-            train_loss = _epoch(module, loss, rows, optimizer, settings.batch_size, generator)
+            train_loss = _epoch(module, descend, rows, optimizer, settings.batch_size, generator)
             with optimizer.averaged():
                 held_loss = _evaluate(module, loss, held)
                 if held_loss < best.validation_loss:
@@ -155,9 +159,18 @@ def train(
     return TrainingLog(epoch, best.train_loss, best.validation_loss)
 
 
+def _by_autograd(loss: Loss) -> Loss:
+    def descend(*rows: Tensor) -> Tensor:
+        value = loss(*rows)
+        value.backward()
+        return value.detach()
+
+    return descend
+
+
 def _epoch(
     module: nn.Module,
-    loss: Loss,
+    descend: Loss,
     rows: tuple[Tensor, ...],
     optimizer: AveragedAdamW,
     batch_size: int,
@@ -167,11 +180,10 @@ def _epoch(
     order = torch.randperm(len(rows[0]), generator=generator).to(rows[0].device)
     total = torch.zeros((), device=rows[0].device)  # read once an epoch: a GPU need not wait
     for chosen in _batches(order, batch_size):
-        value = loss(*(tensor[chosen] for tensor in rows))
         optimizer.zero_grad()
-        value.backward()
+        value = descend(*(tensor[chosen] for tensor in rows))
         optimizer.step()
-        total += value.detach() * len(chosen)
+        total += value * len(chosen)
     return float(total) / len(order)
 
 

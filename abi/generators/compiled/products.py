@@ -46,7 +46,7 @@ def of_inputs(of_outputs: Tensor, weight: Tensor) -> Tensor:
 
 def _quick(rows: Tensor, weight: Tensor) -> Any:
     """A product for sides of these lengths by oneDNN; None where torch's own is to do it."""
-    return _onednn() if min(len(rows), *weight.shape) >= _LEAST else None
+    return _onednn() if min(rows.shape[0], *weight.shape) >= _LEAST else None
 
 
 @cache

@@ -30,6 +30,9 @@ class DeviceFlow(nn.Module):
         value: Tensor = self.flow(context).log_prob(theta)
         return value
 
+    descend = None
+    """Autograd finds the gradient."""
+
     def write_to(self, flow: nn.Module) -> None:
         """Give a flow of the same form these weights."""
         flow.load_state_dict(self.flow.state_dict())

@@ -101,14 +101,19 @@ class Learning:
         flow = build_flow(width, data[1].shape[1], settings, child_seed(self.seed, 2))
         quick = trainable(flow, self.training.device)
 
-        def loss(rest: Tensor, seen: Tensor, there: Tensor) -> Tensor:
-            given = seen.repeat_interleave(each, dim=0)
-            log_density = quick.log_prob(rest.flatten(0, 1), given) * there.flatten()
-            return -log_density.sum() / there.sum().clamp_min(1.0)
+        def parts(rest: Tensor, seen: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            shares = there.flatten() / there.sum().clamp_min(1.0)
+            return rest.flatten(0, 1), seen.repeat_interleave(each, dim=0), shares
+
+        def loss(*rows: Tensor) -> Tensor:
+            items, given, shares = parts(*rows)
+            return -(quick.log_prob(items, given) * shares).sum()
 
         pairs = max(1, _ROWS_EACH * self.training.batch_size // each)
         training = replace(self.training, batch_size=pairs)
-        log = train(quick, loss, data, training, first_split(self.seed), on_epoch)
+        split = first_split(self.seed)
+        descend = None if quick.descend is None else lambda *rows: quick.descend(*parts(*rows))
+        log = train(quick, loss, data, training, split, on_epoch, descend=descend)
         check_trained(log, "a flow of items")
         quick.write_to(flow)
         return nn.ModuleList([flow.eval()])

@@ -87,6 +87,23 @@ def test_values_and_gradients_are_those_of_zuko(theta_dim: int, context_dim: int
 
 
 @pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
+@pytest.mark.parametrize("weighed", [False, True])
+def test_training_without_autograd_has_its_gradient(
+    theta_dim: int, context_dim: int, weighed: bool
+) -> None:
+    quick = CompiledFlow(_flow(theta_dim, context_dim))
+    theta, context = _rows(theta_dim, context_dim)
+    shares = torch.linspace(0.0, 1.0, len(theta)) if weighed else torch.ones(len(theta))
+    shares /= shares.sum()
+    (-quick.log_prob(theta, context) @ shares).backward()  # type: ignore[no-untyped-call]
+    assert quick.weights.grad is not None
+    expected = quick.weights.grad.clone()
+    value = quick.descend(theta, context, shares if weighed else None)
+    torch.testing.assert_close(value, -quick.log_prob(theta, context).detach() @ shares)
+    torch.testing.assert_close(quick.weights.grad, expected)
+
+
+@pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
 def test_draws_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
     flow = _flow(theta_dim, context_dim)
     base, context = _rows(theta_dim, context_dim)
