@@ -23,10 +23,11 @@ from ..base import Progress
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel
 from ..flow_network import FlowSettings, build_flow
-from ..flow_training import Conditioning, first_split, fit_flow, varied
+from ..flow_training import Conditioning, first_split, fit_flow, rows_held, varied
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
-from .likelihood import Likelihood, numbers_of
+from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of
+from .values import learn_values
 
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
@@ -64,7 +65,7 @@ class Learning:
             training=self.training, seed=self.seed, given=given, on_epoch=on_epoch,
         )  # fmt: skip
         of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
-        return Likelihood(of_theta, self.density)
+        return Likelihood(OfFeatures(of_theta), self.density)
 
     def of_items(self, x: Tensor, layout: Layout, on_epoch: Progress) -> Likelihood:
         """That of each item of x (n, p), among which some may be missing.
@@ -86,7 +87,14 @@ class Learning:
         encoders = FittedEncoders(nn.ModuleList([encoder]), "flat", PLAIN, numbers.shape[1])
         everywhere = Support.everywhere(items.shape[2])
         model = FlowModel(flow, everywhere, trend, seen[:1], settings, (), encoders)
-        return Likelihood(ConditionalFlows(model, encoders), self.density, layout)
+        return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
+
+    def of_values(self, x: Tensor) -> Likelihood:
+        """That of each value of x (n, p)."""
+        rest = torch.ones(len(x), dtype=torch.bool)
+        rest[rows_held(len(x), self.training, first_split(self.seed))] = False
+        numbers = numbers_of(self.theta, self.density.support)
+        return Likelihood(learn_values(numbers[rest], x[rest]), self.density)
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress

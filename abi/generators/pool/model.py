@@ -20,7 +20,7 @@ posterior, Dax et al. (2023), "Neural importance sampling".
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -35,7 +35,8 @@ from ...encoders.layout import Layout
 from ..base import GeneratorState, prefixed, unprefixed
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
-from .likelihood import Likelihood
+from .likelihood import Law, Likelihood, OfFeatures, OfItems
+from .values import OfValues
 
 _LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
@@ -62,7 +63,7 @@ class PooledFlows(FlowModel):
     @classmethod
     def of(cls, flows: FlowModel, likelihood: Likelihood, x: Tensor, power: float) -> PooledFlows:
         """The pool of these, where the flows are read at x (p,)."""
-        shown = likelihood.seen(x[None], cast("Tensor", flows.context)[:1])
+        shown = likelihood.law.seen(x[None], cast("Tensor", flows.context)[:1])
         return cls(**_fields(flows), likelihood=likelihood, power=power, shown=shown)
 
     @property
@@ -77,7 +78,7 @@ class PooledFlows(FlowModel):
     def seen(self, encoders: FittedEncoders, x: Tensor) -> list[Tensor]:
         """What each flow, and then the likelihood, sees of x (n, p)."""
         of_flows = super().seen(encoders, x)
-        return [*of_flows, self.likelihood.seen(x, of_flows[0])]
+        return [*of_flows, self.likelihood.law.seen(x, of_flows[0])]
 
     def read_at(self, seen: list[Tensor]) -> PooledFlows:
         """The model at another x."""
@@ -148,17 +149,15 @@ class PooledFlows(FlowModel):
         return self.likelihood.log_joint(theta, seen[-1]) - own
 
     def state(self) -> GeneratorState:
-        """The flows, the likelihood and the prior, the power, and what the likelihood is of."""
-        models = self.alone, self.likelihood.flows.model, self.likelihood.prior
-        states = {name: model.state() for name, model in zip(_PARTS, models, strict=True)}
-        tensors: dict[str, Tensor] = {}
-        for name, state in states.items():
+        """The flows, the likelihood's law and the prior, and the power."""
+        law = self.likelihood.law.state()
+        states = self.alone.state(), law, self.likelihood.prior.state()
+        tensors: dict[str, Tensor] = {"shown": self.shown}
+        values: dict[str, Any] = {"power": self.power, "each": self.each, "law": law.kind}
+        for name, state in zip(_PARTS, states, strict=True):
             tensors |= prefixed(name, state.tensors)
-        values: dict[str, Any] = {name: state.values for name, state in states.items()}
-        items = self.likelihood.items
-        values |= {"power": self.power, "each": self.each}
-        values["items"] = None if items is None else asdict(items)
-        return GeneratorState("pooled", tensors | {"shown": self.shown}, values)
+            values[name] = state.values
+        return GeneratorState("pooled", tensors, values)
 
     @property
     def _at_x_o(self) -> list[Tensor]:
@@ -201,20 +200,31 @@ def chosen(log_weights: Tensor, num_samples: int, seed: int) -> Tensor:
 
 def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> PooledFlows:
     """The model behind a state; ``encoder`` is the user's module, where its fit had one."""
-    flows, likelihood, prior = (
-        GeneratorState("flow", unprefixed(name, state.tensors), state.values[name])
-        for name in _PARTS
+    values = state.values
+    flows, law, prior = (
+        GeneratorState("flow", unprefixed(name, state.tensors), values[name]) for name in _PARTS
     )
-    learned = ConditionalFlows.of(restore_flow(likelihood))
-    if learned is None:
-        raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")
-    items = state.values.get("items")  # new in version 12, as is what it sees of x_o, and "each"
-    layout = None if items is None else Layout.of_values(items)
-    pooled = Likelihood(learned, restore_flow(prior), layout)
     fitted = restore_flow(flows, encoder)
+    # Before version 12 a likelihood was of features, and each draw chosen among four.
     shown = state.tensors.get("shown", cast("Tensor", fitted.context)[:1])
-    power, each = state.values["power"], state.values.get("each", 4)
-    return PooledFlows(**_fields(fitted), likelihood=pooled, power=power, shown=shown, each=each)
+    likelihood = Likelihood(_law(values, law), restore_flow(prior))
+    power, each = values["power"], values.get("each", 4)
+    return PooledFlows(
+        **_fields(fitted), likelihood=likelihood, power=power, shown=shown, each=each
+    )
+
+
+def _law(values: dict[str, Any], state: GeneratorState) -> Law:
+    """The law of a file; before version 13 its kind was told by how x was a list of items."""
+    kind, items = values.get("law"), values.get("items")
+    if kind == "values":
+        return OfValues(**state.tensors)
+    if kind == "items":
+        items, state = state.values["items"], replace(state, values=state.values["flow"])
+    flows = ConditionalFlows.of(restore_flow(state))
+    if flows is None:
+        raise ValueError("`path`: its likelihood lacks what it sees theta through; it is damaged.")
+    return OfFeatures(flows) if items is None else OfItems(flows, Layout.of_values(items))
 
 
 def _fields(flows: FlowModel) -> dict[str, Any]:

@@ -45,7 +45,8 @@ Learned = Callable[[Learning, Progress], Likelihood]
 
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _EACH = 5  # features, or values of an item, at most for each parameter
-_MOST_ITEMS = 20
+_MOST_ITEMS, _MOST_VALUES = 20, 128
+_MUCH = 0.5  # of a likelihood: nothing else is tried
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region
@@ -87,6 +88,7 @@ def pooled(
     if not tried:
         return flows
     rows = rows_held(len(x), training, first_split(seed))
+    best: tuple[float, PooledFlows] | None = None
     try:
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
@@ -103,11 +105,15 @@ def pooled(
         except ValueError:
             continue
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
-        seen = [held, likelihood.seen(x[rows], held)]
-        power = _best_power(pool, seen, inside, child_seed(seed, 2))
-        if power > 0.0 and (found := lowered(replace(pool, power=power), child_seed(seed, 3))):
-            return found
-    return flows
+        seen = [held, likelihood.law.seen(x[rows], held)]
+        gain, power = _best_power(pool, seen, inside, child_seed(seed, 2))
+        if power == 0.0 or (best is not None and best[0] >= gain):
+            continue
+        if found := lowered(replace(pool, power=power), child_seed(seed, 3)):
+            best = gain, found
+            if power >= _MUCH:
+                break
+    return flows if best is None else best[1]
 
 
 def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int) -> list[Learned]:
@@ -117,13 +123,20 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     def of_items(learning: Learning, told: Progress) -> Likelihood:
         return learning.of_items(x, layout, told)
 
+    def of_values(learning: Learning, told: Progress) -> Likelihood:
+        return learning.of_values(x)
+
     def of_features(learning: Learning, told: Progress) -> Likelihood:
         z = learning.density.support.to_real(learning.theta)
         return learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)
-    ways = [(of_items, listed), (of_features, num_features <= _EACH * theta_dim)]
+    ways = [
+        (of_items, listed),
+        (of_values, layout.missing == "nothing" and x.shape[1] <= _MOST_VALUES),
+        (of_features, num_features <= _EACH * theta_dim),
+    ]
     return [way for way, possible in ways if possible]
 
 
@@ -139,8 +152,10 @@ def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
     return None
 
 
-def _best_power(pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int) -> float:
-    """That by which pairs that the first flow has not seen gain most, or 0.
+def _best_power(
+    pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int
+) -> tuple[float, float]:
+    """What pairs that the first flow has not seen surely gain, and by which power, which may be 0.
 
     What this flow and the likelihood see of their x are ``held``.
     """
@@ -151,7 +166,7 @@ def _best_power(pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int
     within = inside(drawn.flatten(0, 1)).reshape(log_weights.shape)
     kept = within.float().mean(dim=0) >= _LEAST_INSIDE
     if kept.sum() < _LEAST_HELD:
-        return 0.0
+        return 0.0, 0.0
     own = pair.log_weights(pool.support.from_real(z), seen)
     # Theta itself among the draws: a narrow likelihood's mean weight would come out too small.
     among = torch.cat([log_weights, own[None]])
@@ -165,7 +180,7 @@ def _best_power(pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int
     without = score(0.0)
     surely = {power: _sure_mean(score(power) - without) for power in _POWERS}
     best = max(surely, key=lambda power: surely[power])
-    return best if surely[best] > 0.0 else 0.0
+    return (surely[best], best) if surely[best] > 0.0 else (0.0, 0.0)
 
 
 def _sure_mean(gain: Tensor) -> float:
