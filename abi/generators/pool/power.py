@@ -8,10 +8,12 @@ its standard error; without a gain none is taken. Weights at x_o must leave a te
 worth, or a fortieth where four times as many are chosen among: where flows and likelihood
 contradict each other, the power is lowered until they do.
 
-Where x is a list of items, their likelihood is tried first, and that of features where it gains
-nothing, as where items depend on each other. (Of slcp, four points whose law has five parameters,
-mean C2ST fell from .89 to .80 with 1,000 calls, five fits, and from .61 to .55 with 10,000, four.)
-A list of many items is left to its features, which say all that they share.
+Where x is a list of items, their likelihood is tried first, and others where it gains nothing, as
+where items depend on each other. (Of slcp, four points whose law has five parameters, mean C2ST
+fell from .89 to .80 with 1,000 calls, five fits, and from .61 to .55 with 10,000, four.) A list of
+many items is left to its features, which say all that they share. Of other x that of the values is
+tried, which has fewest numbers to find, and that of features, which is taken where the same pairs
+surely gain more by it. (VALUES)
 
 One flow is enough: of seventeen fits, on seven models, that had two, none was farther off by more
 than .011 of C2ST without the second, and their mean was the same.
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -37,7 +39,7 @@ from ..flow import FlowModel
 from ..flow_network import FlowSettings
 from ..flow_training import first_split, rows_held
 from .learning import Learning, prior_flow
-from .likelihood import Likelihood
+from .likelihood import Likelihood, OfItems
 from .model import PooledFlows
 
 Inside = Callable[[Tensor], Tensor]
@@ -46,7 +48,6 @@ Learned = Callable[[Learning, Progress], Likelihood]
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _EACH = 5  # features, or values of an item, at most for each parameter
 _MOST_ITEMS, _MOST_VALUES = 20, 128
-_MUCH = 0.5  # of a likelihood: nothing else is tried
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region
@@ -88,7 +89,7 @@ def pooled(
     if not tried:
         return flows
     rows = rows_held(len(x), training, first_split(seed))
-    best: tuple[float, PooledFlows] | None = None
+    best: tuple[_Gain, PooledFlows] | None = None
     try:
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
@@ -102,18 +103,37 @@ def pooled(
 
         try:
             likelihood = learned(learning, told)
-        except ValueError:
+        except (ValueError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
             continue
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
         seen = [held, likelihood.law.seen(x[rows], held)]
-        gain, power = _best_power(pool, seen, inside, child_seed(seed, 2))
-        if power == 0.0 or (best is not None and best[0] >= gain):
+        gain = _best_gain(pool, seen, inside, child_seed(seed, 2))
+        if gain is None or (best is not None and not gain.surely_more(best[0])):
             continue
-        if found := lowered(replace(pool, power=power), child_seed(seed, 3)):
+        if found := lowered(replace(pool, power=gain.power), child_seed(seed, 3)):
             best = gain, found
-            if power >= _MUCH:
+            if isinstance(likelihood.law, OfItems):
                 break
     return flows if best is None else best[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Gain:
+    """What pairs that the first flow has not seen gain by a power, nats each, (n,)."""
+
+    power: float
+    rows: Tensor
+
+    @property
+    def sure(self) -> float:
+        """The mean less its standard error; of values that are not all finite, none to rely on."""
+        if not self.rows.isfinite().all():
+            return -math.inf
+        return float(self.rows.mean() - self.rows.std() / math.sqrt(len(self.rows)))
+
+    def surely_more(self, other: _Gain) -> bool:
+        """Whether the same pairs gain more than by another."""
+        return replace(self, rows=self.rows - other.rows).sure > 0.0
 
 
 def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int) -> list[Learned]:
@@ -134,7 +154,7 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     listed = few and is_list(layout, encoders.name)
     ways = [
         (of_items, listed),
-        (of_values, layout.missing == "nothing" and x.shape[1] <= _MOST_VALUES),
+        (of_values, layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)),
         (of_features, num_features <= _EACH * theta_dim),
     ]
     return [way for way, possible in ways if possible]
@@ -152,12 +172,10 @@ def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
     return None
 
 
-def _best_power(
-    pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int
-) -> tuple[float, float]:
-    """What pairs that the first flow has not seen surely gain, and by which power, which may be 0.
+def _best_gain(pool: PooledFlows, held: list[Tensor], inside: Inside, seed: int) -> _Gain | None:
+    """That of the power by which pairs held out gain most; None where none surely helps.
 
-    What this flow and the likelihood see of their x are ``held``.
+    What the first flow and the likelihood see of their x are ``held``.
     """
     seen = [part[:_MOST_HELD] for part in held]
     z = pool.trend.from_rest(pool.held[0].rows[:_MOST_HELD], seen[0])
@@ -166,7 +184,7 @@ def _best_power(
     within = inside(drawn.flatten(0, 1)).reshape(log_weights.shape)
     kept = within.float().mean(dim=0) >= _LEAST_INSIDE
     if kept.sum() < _LEAST_HELD:
-        return 0.0, 0.0
+        return None
     own = pair.log_weights(pool.support.from_real(z), seen)
     # Theta itself among the draws: a narrow likelihood's mean weight would come out too small.
     among = torch.cat([log_weights, own[None]])
@@ -178,13 +196,6 @@ def _best_power(
         return (power * own - log_sum)[kept].double()
 
     without = score(0.0)
-    surely = {power: _sure_mean(score(power) - without) for power in _POWERS}
-    best = max(surely, key=lambda power: surely[power])
-    return (surely[best], best) if surely[best] > 0.0 else (0.0, 0.0)
-
-
-def _sure_mean(gain: Tensor) -> float:
-    """The mean less its standard error; of values that are not all finite, none to rely on."""
-    if not gain.isfinite().all():
-        return -math.inf
-    return float(gain.mean() - gain.std() / math.sqrt(len(gain)))
+    gains = [_Gain(power, score(power) - without) for power in _POWERS]
+    best = max(gains, key=lambda gain: gain.sure)
+    return best if best.sure > 0.0 else None

@@ -4,9 +4,9 @@ r"""A likelihood of the values of x by linear models: few numbers to find, where
 
 where a value is 0 or 1; t are the numbers of theta and, where pairs gain by them, their squares and
 products; R is diagonal, or not, likewise. What is measured at one time after another with noise of
-its own is of this form, and so are yes and no. A regression of theta on p such values, or a network,
-has p numbers to find for each parameter; here each value has as many as there are parameters, and
-an answer is less far off by chance.
+its own is of this form, and so are yes and no. A regression of theta on p such values, or a
+network, has p numbers to find for each parameter; here each value has as many as there are
+parameters, and an answer is less far off by chance.
 
 Means are found by ridge regression (:mod:`abi.training.ridge`), log odds by weighted least squares
 with a unit normal prior for each coefficient. More terms must be worth more than they cost, and
@@ -32,7 +32,7 @@ from ..trend import with_products
 
 _PASSES = 8  # of log odds
 _NARROWEST = 1e-6  # sds, of a value's own
-_LEAST_ROWS = 4  # for each term
+_LEAST_ROWS = 4  # for each term, or value
 _MOST_WORK = 4e9  # products of two terms, over all rows and values
 _TOGETHER = 5_000_000  # numbers
 _SURE = 2.0  # standard errors of a gain
@@ -94,7 +94,7 @@ def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
     A value that never varies, or is not always there, says nothing.
     """
     center, scale, _ = units(numbers)
-    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0)
+    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
     level = torch.where(used, x.mean(dim=0), 0.0)
     unit = torch.where(used, x.std(dim=0), 0.0)
     binary = used & ((x == 0.0) | (x == 1.0)).all(dim=0)
@@ -156,7 +156,8 @@ def _of_line(s: Tensor, z: Tensor) -> _Laws:
     apart = _Laws(place, sd.diag(), alone, 0)
     num_pairs = z.shape[1] * (z.shape[1] - 1) // 2
     together = _Laws(place, line.root, line.log_density, num_pairs)
-    return together if together.worth_more(apart) else apart
+    enough = _LEAST_ROWS * z.shape[1] <= len(z)
+    return together if enough and together.worth_more(apart) else apart
 
 
 def _chances(u: Tensor, z: Tensor) -> _Laws:
