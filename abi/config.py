@@ -84,8 +84,8 @@ class ABIConfig:
         generator_training: how flow and mixture are trained.
         potnet: settings of POTNet.
         wgan: settings of the WGAN.
-        likelihood: also learn p(x | theta), where x has few features, and pool the answer with it
-            as far as pairs held out gain by it.
+        likelihood: also learn p(x | theta), where x has few values or features, and pool the answer
+            with it as far as pairs held out gain by it.
         adjustment: how pairs near x_o are used. "conditional": train flows of theta given x and
             read them at x_o. "quantile": move each theta by the predicted quantiles. "none": as
             if they were at x_o, as published.

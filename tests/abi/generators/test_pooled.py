@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -12,11 +12,13 @@ from torch import Tensor
 
 from abi.encoders.choice import build_encoder
 from abi.files.fitted import restored
+from abi.generators.base import GeneratorState
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.pool.learning import prior_flow
+from abi.generators.pool.likelihood import Law
 from abi.generators.pool.model import PooledFlows, chosen
 from abi.generators.pool.power import Inside, lowered, pooled
 from abi.generators.support import Support
@@ -156,24 +158,32 @@ def inside_box(end: float, theta: Tensor) -> Tensor:
 
 
 def test_many_features_are_no_likelihood_to_learn(flows: FlowModel) -> None:
-    theta, x = sample_joint(TASK, 500, seed=1)
-    wide = torch.cat([x, x, x], dim=1)
-    of_wide = flows_of(theta, wide, X_O.repeat(3))
+    theta, x = sample_joint(TASK, 600, seed=1)
+    wide = x.repeat(1, 60)
+    of_wide = flows_of(theta, wide, X_O.repeat(60))
     assert pool_of(of_wide, (theta, wide)) is of_wide
 
 
-class Mirrored(ConditionalFlows):
-    """A likelihood that takes each theta for its opposite."""
+@dataclass(frozen=True)
+class Mirrored:
+    """A law that takes each theta for its opposite."""
 
-    def log_prob(self, theta: Tensor, x: Tensor) -> Tensor:
-        return super().log_prob(theta, -x)
+    law: Law
+
+    def seen(self, x: Tensor, features: Tensor) -> Tensor:
+        return self.law.seen(x, features)
+
+    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
+        return self.law.log_prob(seen, -numbers)
+
+    def state(self) -> GeneratorState:
+        return self.law.state()
 
 
 def test_where_likelihood_and_flows_contradict_each_other_at_x_o_it_counts_less(
     pool: PooledFlows,
 ) -> None:
-    learned = pool.likelihood.flows
-    wrong = replace(pool.likelihood, flows=Mirrored(learned.model, learned.encoders))
+    wrong = replace(pool.likelihood, law=Mirrored(pool.likelihood.law))
     same = lowered(pool, seed=0)
     assert same is not None
     assert (same.power, same.each) == (pool.power, 4)

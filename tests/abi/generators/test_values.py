@@ -1,0 +1,162 @@
+"""Likelihoods of the values of x by linear models of each."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from abi.encoders.choice import build_encoder
+from abi.files.fitted import restored
+from abi.generators.conditional import ConditionalFlows
+from abi.generators.flow import FlowModel
+from abi.generators.flow_network import FlowSettings
+from abi.generators.flow_training import Conditioning, fit_flow
+from abi.generators.pool.model import PooledFlows
+from abi.generators.pool.power import pooled
+from abi.generators.pool.values import OfValues, learn_values
+from abi.generators.support import Support
+from abi.training.loop import TrainingSettings
+from simulators.random import torch_generator
+
+SETTINGS = FlowSettings(num_transforms=1, hidden=(32, 32))
+TRAINING = TrainingSettings(learning_rate=1e-2, batch_size=128, num_steps=600, max_epochs=25)
+PRIOR = torch.distributions.Independent(torch.distributions.Normal(torch.zeros(2), 1.0), 1)
+SLOPES = torch.linspace(-1.5, 1.5, 24).reshape(2, 12)
+SEED = 3
+
+
+def theta_of(count: int, seed: int) -> Tensor:
+    return torch.randn(count, 2, generator=torch_generator(seed))
+
+
+def noise_of(count: int, seed: int) -> Tensor:
+    return torch.randn(count, 12, generator=torch_generator(seed + 1_000))
+
+
+def place(theta: Tensor) -> Tensor:
+    """Means with squares and products."""
+    return theta @ SLOPES + 0.5 * theta[:, :1] ** 2 - theta[:, :1] * theta[:, 1:]
+
+
+def yes_or_no(theta: Tensor, seed: int) -> Tensor:
+    """Twelve answers, whose log odds are linear in theta."""
+    uniform = torch.rand(len(theta), 12, generator=torch_generator(seed))
+    return (uniform < (theta @ SLOPES).sigmoid()).float()
+
+
+def off_by(law: OfValues, x: Tensor, theta: Tensor, exact: Tensor) -> float:
+    """The error of log p(x | theta), in sds of it among theta of the prior at one x."""
+    return float((law.log_prob(x, theta) - exact).square().mean().sqrt() / exact.std())
+
+
+def test_normal_values_with_curved_means() -> None:
+    theta = theta_of(1_000, 0)
+    law = learn_values(theta, place(theta) + 0.3 * noise_of(1_000, 0))
+    assert len(law.place) == 6
+    assert torch.equal(law.root, law.root.diag().diag())
+    others, x = theta_of(400, 1), place(theta_of(1, 2)) + 0.3 * noise_of(1, 2)
+    normal = torch.distributions.Normal(place(others), 0.3)
+    assert off_by(law, x, others, normal.log_prob(x).sum(dim=1)) < 0.05
+
+
+def test_errors_that_go_together() -> None:
+    theta = theta_of(1_000, 0)
+    both = 0.4 * torch.randn(1_000, 1, generator=torch_generator(5))
+    law = learn_values(theta, place(theta) + both + 0.3 * noise_of(1_000, 0))
+    others, x = theta_of(400, 1), place(theta_of(1, 2)) + 0.3 * noise_of(1, 2)
+    covariance = 0.3**2 * torch.eye(12) + 0.4**2
+    normal = torch.distributions.MultivariateNormal(place(others), covariance)
+    assert off_by(law, x, others, normal.log_prob(x)) < 0.1
+
+
+def test_answers_of_yes_or_no() -> None:
+    theta = theta_of(4_000, 0)
+    law = learn_values(theta, yes_or_no(theta, 1))
+    assert len(law.place) == 3
+    others, x = theta_of(400, 1), yes_or_no(theta_of(1, 2), 3)
+    exact = torch.distributions.Bernoulli(logits=others @ SLOPES).log_prob(x.expand(400, -1))
+    assert off_by(law, x, others, exact.sum(dim=1)) < 0.1
+
+
+def test_both_kinds_stand_beside_each_other() -> None:
+    theta = theta_of(1_000, 0)
+    answers, measured = yes_or_no(theta, 1), place(theta) + noise_of(1_000, 0)
+    together = learn_values(theta, torch.cat([answers, measured], dim=1))
+    parts = [learn_values(theta, values) for values in (answers, measured)]
+    apart = parts[0].log_prob(answers, theta) + parts[1].log_prob(measured, theta)
+    whole = together.log_prob(torch.cat([answers, measured], dim=1), theta)
+    torch.testing.assert_close(whole, apart, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("value", [1.5, 0.0, torch.nan, torch.inf])
+def test_values_that_never_vary_or_are_not_there_say_nothing(value: float) -> None:
+    theta = theta_of(500, 0)
+    x = place(theta) + noise_of(500, 0)
+    more = torch.cat([x, torch.full((500, 1), value)], dim=1)
+    found = learn_values(theta, more).log_prob(more, theta)
+    torch.testing.assert_close(found, learn_values(theta, x).log_prob(x, theta))
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_units_do_not_matter(unit: float) -> None:
+    theta = theta_of(500, 0)
+    x = place(theta) + noise_of(500, 0)
+    found = learn_values(theta, unit * x).log_prob(unit * x, theta)
+    usual = learn_values(theta, x).log_prob(x, theta)
+    torch.testing.assert_close(found - found.mean(), usual - usual.mean(), rtol=1e-2, atol=1e-2)
+
+
+def test_few_pairs_leave_it_at_a_line() -> None:
+    theta = theta_of(20, 0)
+    assert len(learn_values(theta, place(theta) + noise_of(20, 0)).place) == 3
+
+
+def many_answers(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Theta, and sixty answers: a regression of theta on them has many numbers to find."""
+    theta = theta_of(count, seed)
+    return theta, torch.cat([yes_or_no(theta, 5 * seed + part) for part in range(5)], dim=1)
+
+
+@pytest.fixture(scope="module")
+def answers() -> tuple[Tensor, Tensor]:
+    return many_answers(400, 7)
+
+
+@pytest.fixture(scope="module")
+def flows(answers: tuple[Tensor, Tensor]) -> FlowModel:
+    theta, x = answers
+    given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
+    fitted, _ = fit_flow(
+        theta, Support.everywhere(2), settings=SETTINGS, training=TRAINING, seed=SEED, given=given
+    )
+    return fitted
+
+
+@pytest.fixture(scope="module")
+def pool(answers: tuple[Tensor, Tensor], flows: FlowModel) -> PooledFlows:
+    theta, x = answers
+
+    def everywhere(theta: Tensor) -> Tensor:
+        return torch.ones(len(theta), dtype=torch.bool)
+
+    how = {"settings": SETTINGS, "training": TRAINING, "seed": SEED}
+    found = pooled(flows, x, theta, x[0], PRIOR, everywhere, **how)  # type: ignore[arg-type]
+    assert isinstance(found, PooledFlows)
+    return found
+
+
+def test_an_answer_gains_by_it_at_every_x(pool: PooledFlows) -> None:
+    assert isinstance(pool.likelihood.law, OfValues)
+    theta, x = many_answers(400, 9)
+    both = (ConditionalFlows.of(model) for model in (pool, pool.alone))
+    with_it, without = (float(q.log_prob(theta[None], x).mean()) for q in both if q is not None)
+    assert with_it > without + 0.05
+
+
+def test_a_file_holds_it(pool: PooledFlows) -> None:
+    state = pool.state()
+    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
+    draws = pool.sample(50, 3)
+    assert torch.equal(again.sample(50, 3), draws)
+    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
