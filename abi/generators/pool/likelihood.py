@@ -5,7 +5,7 @@ Where x is a list of k items that are independent given theta,
     log p(x | theta) = sum_i log p(x_i | theta),
 
 and one flow of an item learns from k times as many rows as there are pairs. Of values that are
-independent, each has a law of its own (:mod:`.values`).
+independent, each has a law of its own (:mod:`abi.generators.pool.values`).
 """
 
 from __future__ import annotations
