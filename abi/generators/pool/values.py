@@ -21,6 +21,7 @@ models"; Akaike (1974) for the price of a term.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import torch
@@ -34,7 +35,7 @@ _PASSES = 8  # of log odds
 _NARROWEST = 1e-6  # sds, of a value's own
 _LEAST_ROWS = 4  # for each term, or value
 _MOST_WORK = 4e9  # products of two terms, over all rows and values
-_TOGETHER = 5_000_000  # numbers
+_TOGETHER, _ROWS = 5_000_000, 20_000  # numbers, and rows
 _SURE = 2.0  # standard errors of a gain
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -67,7 +68,12 @@ class OfValues:
 
     @torch.no_grad()
     def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of x (n, p), or (1, p), given numbers (n, c), (n,); NaN count for nothing."""
+        """Log density of x (n, p), or (1, p) for all, given numbers (n, c), (n,)."""
+        rows = seen.expand(len(numbers), -1)
+        parts = zip(rows.split(_ROWS), numbers.split(_ROWS), strict=True)
+        return torch.cat([self._log_prob(*part) for part in parts])
+
+    def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers - self.center) / self.scale
         curved = len(self.place) > 1 + u.shape[1]
         eta = _with_ones(with_products(u) if curved else u) @ self.place
@@ -103,10 +109,14 @@ def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
     num_terms = 1 + u.shape[1] * (u.shape[1] + 3) // 2
     place = torch.zeros(num_terms, x.shape[1], dtype=torch.float64)
     root = torch.eye(x.shape[1], dtype=torch.float64)
-    for where, values, laws in ((binary, x.double(), _chances), (used & ~binary, z, _normal)):
+    kinds = (
+        (binary, x.double(), _of_odds, int(binary.sum())),
+        (used & ~binary, z, _of_line, 1),
+    )
+    for where, values, fitted, times in kinds:
         at = where.nonzero()[:, 0]
         if len(at):
-            found = laws(u, values[:, at])
+            found = _best(u, values[:, at], fitted, times)
             place[: len(found.place), at], root[at[:, None], at] = found.place, found.root
     place = place if place[1 + u.shape[1] :].any() else place[: 1 + u.shape[1]]
     return OfValues(center, scale, level, unit, binary, place.float(), root.float())
@@ -132,17 +142,19 @@ class _Laws:
         return float(gain.mean()) - cost > _SURE * float(gain.std()) / math.sqrt(len(gain))
 
 
-def _curve_is_possible(u: Tensor, num_values: int) -> bool:
+def _best(u: Tensor, z: Tensor, fitted: Callable[[Tensor, Tensor], _Laws], times: int) -> _Laws:
+    """The laws of values z (n, k), given scaled numbers u (n, c), with products where worth it.
+
+    Args:
+        u: numbers.
+        z: values.
+        fitted: laws that are linear in terms (n, t).
+        times: that the products of all terms are worked out for them.
+    """
+    laws = fitted(u, z)
     num_terms = 1 + u.shape[1] * (u.shape[1] + 3) // 2
-    enough = _LEAST_ROWS * num_terms <= len(u)
-    return enough and num_terms**2 * len(u) * num_values <= _MOST_WORK
-
-
-def _normal(u: Tensor, z: Tensor) -> _Laws:
-    """Of values z (n, k) that are measured, given scaled numbers u (n, c)."""
-    laws = _of_line(u, z)
-    if _curve_is_possible(u, 1):
-        curve = _of_line(with_products(u), z)
+    if _LEAST_ROWS * num_terms <= len(u) and num_terms**2 * len(u) * times <= _MOST_WORK:
+        curve = fitted(with_products(u), z)
         laws = curve if curve.worth_more(laws) else laws
     return laws
 
@@ -158,15 +170,6 @@ def _of_line(s: Tensor, z: Tensor) -> _Laws:
     together = _Laws(place, line.root, line.log_density, num_pairs)
     enough = _LEAST_ROWS * z.shape[1] <= len(z)
     return together if enough and together.worth_more(apart) else apart
-
-
-def _chances(u: Tensor, z: Tensor) -> _Laws:
-    """Of values z (n, k) that are 0 or 1, given scaled numbers u (n, c)."""
-    laws = _of_odds(u, z)
-    if _curve_is_possible(u, z.shape[1]):
-        curve = _of_odds(with_products(u), z)
-        laws = curve if curve.worth_more(laws) else laws
-    return laws
 
 
 def _of_odds(s: Tensor, z: Tensor) -> _Laws:
