@@ -27,6 +27,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from simulators.random import torch_generator
+
 from ...training.ridge import best_line
 from ..base import GeneratorState, units
 from ..trend import with_products
@@ -99,6 +101,10 @@ def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
 
     A value that never varies, or is not always there, says nothing.
     """
+    most = _TOGETHER // max(x.shape[1], numbers.shape[1])  # more would find them no better
+    if len(x) > most:
+        some = torch.randperm(len(x), generator=torch_generator(0))[:most]
+        numbers, x = numbers[some], x[some]
     center, scale, _ = units(numbers)
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
     level = torch.where(used, x.mean(dim=0), 0.0)
