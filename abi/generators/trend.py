@@ -95,8 +95,8 @@ def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> Trend:
     standard = torch.where(fixed, 0.0, (z - center) / scale).double()
     if seen is None or seen.shape[1] > min(_MOST_FEATURES, len(z) // 2):
         seen = torch.empty(len(z), 0)
-    curved = curved and 0 < _num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2)
-    most = _NUMBERS // max(1, _num_terms(seen.shape[1]) if curved else seen.shape[1])
+    curved = curved and 0 < num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2)
+    most = _NUMBERS // max(1, num_terms(seen.shape[1]) if curved else seen.shape[1])
     if len(z) > most:
         some = torch.randperm(len(z), generator=torch_generator(0))[:most]
         standard, seen = standard[some], seen[some]
@@ -116,5 +116,6 @@ def with_products(seen: Tensor) -> Tensor:
     return torch.cat([seen, seen[..., first] * seen[..., second]], dim=-1)
 
 
-def _num_terms(num_features: int) -> int:
+def num_terms(num_features: int) -> int:
+    """How many terms :func:`with_products` makes of so many features."""
     return num_features * (num_features + 3) // 2

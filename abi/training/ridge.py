@@ -44,8 +44,12 @@ class Line:
 
     def surely_better(self, other: Line) -> bool:
         """Whether rows left out gain by more than chance."""
-        gain = self.log_density - other.log_density
-        return float(gain.mean()) > _SURE * float(gain.std()) / math.sqrt(len(gain))
+        return surely_gain(self.log_density - other.log_density)
+
+
+def surely_gain(gain: Tensor, cost: float = 0.0) -> bool:
+    """Whether rows gain (n,) more than a cost each, and than chance."""
+    return float(gain.mean()) - cost > _SURE * float(gain.std()) / math.sqrt(len(gain))
 
 
 def best_line(s: Tensor, z: Tensor) -> Line:

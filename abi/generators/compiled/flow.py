@@ -69,8 +69,7 @@ class CompiledFlow(nn.Module):
         """
         shares = torch.full((len(theta),), 1.0 / len(theta)) if shares is None else shares
         value, known = _forward(self, theta, context)
-        width = 0 if context is None else context.shape[1]
-        _backward(self, known, -shares, width, wanted=False)
+        _backward(self, known, -shares, wanted=False)
         self.weights.grad = self.gradient()[0].mul_(self.mask)
         return -(shares @ value)
 
@@ -214,10 +213,9 @@ class _Density(torch.autograd.Function):
     def forward(
         ctx: Any, theta: Tensor, context: Tensor | None, weights: Tensor, flow: CompiledFlow
     ) -> Tensor:
-        value, ctx.known = _forward(
-            flow, theta.detach(), None if context is None else context.detach()
-        )
-        ctx.flow, ctx.width = flow, 0 if context is None else context.shape[1]
+        seen_x = None if context is None else context.detach()
+        value, ctx.known = _forward(flow, theta.detach(), seen_x)
+        ctx.flow = flow
         return value
 
     @staticmethod
@@ -225,8 +223,8 @@ class _Density(torch.autograd.Function):
     def backward(ctx: Any, of_value: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor, None]:
         flow: CompiledFlow = ctx.flow
         wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        of_z, of_context = _backward(flow, ctx.known, of_value.contiguous(), ctx.width, wanted)
-        return of_z, of_context if ctx.width else None, flow.gradient()[0] * flow.mask, None
+        of_z, of_context = _backward(flow, ctx.known, of_value.contiguous(), wanted=wanted)
+        return of_z, of_context if ctx.known.width else None, flow.gradient()[0] * flow.mask, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,10 +233,12 @@ class _Known:
 
     Attributes:
         end: where theta came to in the base, (n, d).
+        width: of the context.
         steps: of each transform, the inputs of its layers, and what its splines keep.
     """
 
     end: Tensor
+    width: int
     steps: list[tuple[list[Tensor], Any]]
 
 
@@ -250,11 +250,11 @@ def _forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple
         z, bends = transform.univariate.forward(z, raw, value)
         steps.append((seen, bends))
     value += log_normal(z)
-    return value, _Known(z, steps)
+    return value, _Known(z, 0 if context is None else context.shape[1], steps)
 
 
 def _backward(
-    flow: CompiledFlow, known: _Known, of_value: Tensor, width: int, wanted: bool
+    flow: CompiledFlow, known: _Known, of_value: Tensor, *, wanted: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Write the weights' gradient where the flow has room for it; those of theta and context.
 
@@ -262,19 +262,18 @@ def _backward(
         flow: that came forward.
         known: from there.
         of_value: gradient of the log densities, (n,).
-        width: of the context.
         wanted: whether anybody asks for the gradients of theta and context.
     """
     own, (_, into) = flow.own_layers(), flow.gradient()
     of_z = -known.end * of_value[:, None]
-    of_context = of_z.new_zeros(len(of_z), width) if wanted else None
+    of_context = of_z.new_zeros(len(of_z), known.width) if wanted else None
     for t in range(len(own) - 1, -1, -1):
         seen, bends = known.steps[t]
         of_z, of_raw = flow.transforms[t].univariate.backward(bends, of_z, of_value)
         first = t == 0 and not wanted
         of_inputs = gradients_of(own[t], seen, of_raw, into[t], first=first)
         if of_inputs is not None:
-            dim = of_inputs.shape[1] - width
+            dim = of_inputs.shape[1] - known.width
             of_z[:, :dim] += of_inputs[:, :dim]
             if of_context is not None:
                 of_context += of_inputs[:, dim:]

@@ -30,8 +30,14 @@ class DeviceFlow(nn.Module):
         value: Tensor = self.flow(context).log_prob(theta)
         return value
 
-    descend = None
-    """Autograd finds the gradient."""
+    def descend(
+        self, theta: Tensor, context: Tensor | None = None, shares: Tensor | None = None
+    ) -> Tensor:
+        """The mean of -log q, as that of :class:`~.flow.CompiledFlow`, by autograd."""
+        log_density = self.log_prob(theta, context)
+        value = -(log_density.mean() if shares is None else (log_density * shares).sum())
+        value.backward()
+        return value.detach()
 
     def write_to(self, flow: nn.Module) -> None:
         """Give a flow of the same form these weights."""

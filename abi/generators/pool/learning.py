@@ -52,6 +52,11 @@ class Learning:
     training: TrainingSettings
     seed: int
 
+    @property
+    def held(self) -> Tensor:
+        """The pairs that the first of the answer's flows holds out, (m,)."""
+        return rows_held(len(self.theta), self.training, first_split(self.seed))
+
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
 
@@ -92,7 +97,7 @@ class Learning:
     def of_values(self, x: Tensor) -> Likelihood:
         """That of each value of x (n, p)."""
         rest = torch.ones(len(x), dtype=torch.bool)
-        rest[rows_held(len(x), self.training, first_split(self.seed))] = False
+        rest[self.held] = False
         numbers = numbers_of(self.theta, self.density.support)
         return Likelihood(learn_values(numbers[rest], x[rest]), self.density)
 
@@ -119,8 +124,11 @@ class Learning:
 
         pairs = max(1, _ROWS_EACH * self.training.batch_size // each)
         training = replace(self.training, batch_size=pairs)
+
+        def descend(*rows: Tensor) -> Tensor:
+            return quick.descend(*parts(*rows))
+
         split = first_split(self.seed)
-        descend = None if quick.descend is None else lambda *rows: quick.descend(*parts(*rows))
         log = train(quick, loss, data, training, split, on_epoch, descend=descend)
         check_trained(log, "a flow of items")
         quick.write_to(flow)

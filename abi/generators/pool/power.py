@@ -38,7 +38,6 @@ from ...training.loop import TrainingSettings
 from ..base import Progress
 from ..flow import FlowModel
 from ..flow_network import FlowSettings
-from ..flow_training import first_split, rows_held
 from .learning import Learning, prior_flow
 from .likelihood import Likelihood, OfItems
 from .model import PooledFlows
@@ -89,13 +88,13 @@ def pooled(
     tried = _ways(encoders, x, held.shape[1], theta.shape[1])
     if not tried:
         return flows
-    rows = rows_held(len(x), training, first_split(seed))
     best: tuple[_Gain, PooledFlows] | None = None
     try:
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
         return flows
     learning = Learning(theta, density, settings, training, seed)
+    rows = learning.held
     for number, learned in enumerate(tried):
 
         def told(share: float, before: int = number) -> None:

@@ -29,16 +29,15 @@ from torch import Tensor
 
 from simulators.random import torch_generator
 
-from ...training.ridge import best_line
+from ...training.ridge import best_line, surely_gain
 from ..base import GeneratorState, units
-from ..trend import with_products
+from ..trend import num_terms, with_products
 
 _PASSES = 8  # of log odds
 _NARROWEST = 1e-6  # sds, of a value's own
 _LEAST_ROWS = 4  # for each term, or value
 _MOST_WORK = 4e9  # products of two terms, over all rows and values
 _TOGETHER, _ROWS = 5_000_000, 20_000  # numbers, and rows
-_SURE = 2.0  # standard errors of a gain
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -106,14 +105,13 @@ def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
         some = torch.randperm(len(x), generator=torch_generator(0))[:most]
         numbers, x = numbers[some], x[some]
     center, scale, _ = units(numbers)
-    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
-    level = torch.where(used, x.mean(dim=0), 0.0)
-    unit = torch.where(used, x.std(dim=0), 0.0)
+    sd = x.std(dim=0)
+    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & sd.isfinite()
+    level, unit = x.mean(dim=0).where(used, 0.0), sd.where(used, 0.0)
     binary = used & ((x == 0.0) | (x == 1.0)).all(dim=0)
     u = ((numbers - center) / scale).double()
     z = (x - level).double() / unit.where(used, 1.0).double()
-    num_terms = 1 + u.shape[1] * (u.shape[1] + 3) // 2
-    place = torch.zeros(num_terms, x.shape[1], dtype=torch.float64)
+    place = torch.zeros(1 + num_terms(u.shape[1]), x.shape[1], dtype=torch.float64)
     root = torch.eye(x.shape[1], dtype=torch.float64)
     kinds = (
         (binary, x.double(), _of_odds, int(binary.sum())),
@@ -143,9 +141,8 @@ class _Laws:
 
     def worth_more(self, other: _Laws) -> bool:
         """Whether rows gain more than these terms cost beyond those of the other, and by chance."""
-        gain = self.log_density - other.log_density
-        cost = (self.num_terms - other.num_terms) / len(gain)
-        return float(gain.mean()) - cost > _SURE * float(gain.std()) / math.sqrt(len(gain))
+        cost = (self.num_terms - other.num_terms) / len(self.log_density)
+        return surely_gain(self.log_density - other.log_density, cost)
 
 
 def _best(u: Tensor, z: Tensor, fitted: Callable[[Tensor, Tensor], _Laws], times: int) -> _Laws:
@@ -158,8 +155,8 @@ def _best(u: Tensor, z: Tensor, fitted: Callable[[Tensor, Tensor], _Laws], times
         times: that the products of all terms are worked out for them.
     """
     laws = fitted(u, z)
-    num_terms = 1 + u.shape[1] * (u.shape[1] + 3) // 2
-    if _LEAST_ROWS * num_terms <= len(u) and num_terms**2 * len(u) * times <= _MOST_WORK:
+    count = 1 + num_terms(u.shape[1])
+    if _LEAST_ROWS * count <= len(u) and count**2 * len(u) * times <= _MOST_WORK:
         curve = fitted(with_products(u), z)
         laws = curve if curve.worth_more(laws) else laws
     return laws
@@ -203,7 +200,7 @@ def _solved(t: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
         torch.linalg.solve((t.T * w.T[:, None]) @ t + prior, y.T[..., None])[..., 0]
         for w, y in zip(weights.split(some, dim=1), right.split(some, dim=1), strict=True)
     ]
-    return torch.cat(found).T if found else right
+    return torch.cat(found).T
 
 
 def _with_ones(terms: Tensor) -> Tensor:

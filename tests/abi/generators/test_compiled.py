@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from abi.generators.compiled import products
 from abi.generators.compiled.flow import CompiledFlow
-from abi.generators.compiled.training import trainable
+from abi.generators.compiled.training import DeviceFlow, trainable
 from abi.generators.flow_network import FlowSettings, build_flow
 
 DIMENSIONS = [(5, 10), (2, 0), (1, 4), (1, 0), (10, 3)]
@@ -162,9 +162,19 @@ def test_another_device_is_served_by_zuko_itself() -> None:
     assert quick.log_prob(theta, context).device.type == "meta"  # type: ignore[operator]
 
 
-def test_training_elsewhere_writes_its_weights_back() -> None:
-    from abi.generators.compiled.training import DeviceFlow
+@pytest.mark.parametrize("weighed", [False, True])
+def test_training_elsewhere_descends_alike(weighed: bool) -> None:
+    flow = _flow(2, 3)
+    theta, context = _rows(2, 3)
+    shares = torch.linspace(0.0, 1.0, len(theta)) if weighed else None
+    shares = None if shares is None else shares / shares.sum()
+    there, here = DeviceFlow(flow), CompiledFlow(flow)
+    values = [part.descend(theta, context, shares) for part in (there, here)]
+    torch.testing.assert_close(*values, rtol=1e-4, atol=1e-4)
+    assert all(part.grad is not None for part in there.parameters())
 
+
+def test_training_elsewhere_writes_its_weights_back() -> None:
     flow, back = _flow(2, 3), build_flow(2, 3, FlowSettings(), seed=3)
     DeviceFlow(flow).write_to(back)
     theta, context = _rows(2, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from fits import small_flow
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder
@@ -11,7 +12,7 @@ from abi.files.fitted import restored
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
-from abi.generators.flow_training import Conditioning, fit_flow
+from abi.generators.flow_training import Conditioning
 from abi.generators.pool.model import PooledFlows
 from abi.generators.pool.power import pooled
 from abi.generators.pool.values import OfValues, learn_values
@@ -127,10 +128,7 @@ def answers() -> tuple[Tensor, Tensor]:
 def flows(answers: tuple[Tensor, Tensor]) -> FlowModel:
     theta, x = answers
     given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
-    fitted, _ = fit_flow(
-        theta, Support.everywhere(2), settings=SETTINGS, training=TRAINING, seed=SEED, given=given
-    )
-    return fitted
+    return small_flow(theta, Support.everywhere(2), 32, TRAINING, SEED, given=given)
 
 
 @pytest.fixture(scope="module")
