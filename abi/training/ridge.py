@@ -25,12 +25,16 @@ _ROUNDING = 1e-12  # of a mean square: less variance than that is none
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """z = shift + s slope + root u; error (n, d) and log density (n,) of each row, left out."""
+    """z = shift + s slope + root u; error (n, d) and log density (n,) of each row, left out.
+
+    ``rest`` is each row's u, as the line and the root of all others would have it.
+    """
 
     shift: Tensor
     slope: Tensor
     root: Tensor
     left: Tensor
+    rest: Tensor
     log_density: Tensor
 
     @classmethod
@@ -38,9 +42,12 @@ class Line:
         """A line and the errors (n, d) of its predictions of rows left out."""
         jitter = torch.diag((left == 0.0).all(dim=0).double() + _JITTER)
         root = torch.linalg.cholesky(left.T @ left / len(left) + jitter)
-        rest = torch.linalg.solve_triangular(root, left.T, upper=False)
-        log_density = -0.5 * (rest**2).sum(dim=0) - root.diagonal().log().sum()
-        return cls(shift, slope, root, left, log_density)
+        rest = torch.linalg.solve_triangular(root, left.T, upper=False).T
+        squares = (rest**2).sum(dim=1)
+        log_density = -0.5 * squares - root.diagonal().log().sum()
+        # By the share of a row in the covariance its length comes out too small.
+        rest = rest / (1.0 - squares / len(left)).clamp_min(_LEAST_LEFT).sqrt()[:, None]
+        return cls(shift, slope, root, left, rest, log_density)
 
     def surely_better(self, other: Line) -> bool:
         """Whether rows left out gain by more than chance."""

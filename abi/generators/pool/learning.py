@@ -27,7 +27,7 @@ from ..flow_training import Conditioning, first_split, fit_flow, rows_held, vari
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
 from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of
-from .values import learn_values
+from .values.law import learn_values
 
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
@@ -57,6 +57,13 @@ class Learning:
         """The pairs that the first of the answer's flows holds out, (m,)."""
         return rows_held(len(self.theta), self.training, first_split(self.seed))
 
+    @property
+    def others(self) -> Tensor:
+        """Which of the pairs are not held out, (n,)."""
+        others = torch.ones(len(self.theta), dtype=torch.bool)
+        others[self.held] = False
+        return others
+
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
 
@@ -68,6 +75,7 @@ class Learning:
         learned, _ = fit_flow(
             features, Support.everywhere(features.shape[1]), settings=self.settings,
             training=self.training, seed=self.seed, given=given, on_epoch=on_epoch,
+            unseen=self.held,
         )  # fmt: skip
         of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
         return Likelihood(OfFeatures(of_theta), self.density)
@@ -84,7 +92,8 @@ class Learning:
         encoder = build_encoder("flat", numbers).eval()
         seen = features_of(encoder, numbers)
         rows, given = items[there], seen[there.nonzero()[:, 0]]
-        trend = fit_trend(rows, given)
+        known = self.others[there.nonzero()[:, 0]]
+        trend, _ = fit_trend(rows[known], given[known])
         rest = torch.zeros_like(items)
         rest[there] = varied(trend.to_rest(rows, given), rows, child_seed(self.seed, 1))
         settings = self.settings.halved().for_rows(len(rows))
@@ -96,10 +105,8 @@ class Learning:
 
     def of_values(self, x: Tensor) -> Likelihood:
         """That of each value of x (n, p)."""
-        rest = torch.ones(len(x), dtype=torch.bool)
-        rest[self.held] = False
         numbers = numbers_of(self.theta, self.density.support)
-        return Likelihood(learn_values(numbers[rest], x[rest]), self.density)
+        return Likelihood(learn_values(numbers[self.others], x[self.others]), self.density)
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress
@@ -146,7 +153,7 @@ def prior_flow(
     if has_density(prior):
         straight = replace(settings, num_transforms=0)
         untrained = nn.ModuleList([build_flow(draws.shape[1], 0, straight, seed)])
-        trend = fit_trend(support.to_real(draws), None)
+        trend, _ = fit_trend(support.to_real(draws), None)
         plain = FlowModel(untrained, support, trend, None, straight)
         away = prior_log_prob(prior, draws) - plain.log_prob(draws)
         constants = trend.dim * (trend.dim + 3) / 2

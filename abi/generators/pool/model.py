@@ -36,7 +36,7 @@ from ..base import GeneratorState, prefixed, unprefixed
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
-from .values import OfValues
+from .values.law import restore_values
 
 _LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
@@ -131,22 +131,23 @@ class PooledFlows(FlowModel):
     def weighted(self, count: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
         """Draws of the flows (count, n, d) at n x, and log weights to the power of 1 (count, n)."""
         z, log_density = self.drawn_given(count, seen[:-1], seed)
-        theta = self.support.from_real(z)
-        at = seen[-1][torch.arange(len(z)) % len(seen[-1])]
-        log_weights = self.likelihood.log_joint(theta, at) - self._of_theta(log_density, z)
+        log_weights = self.log_weights(z, log_density, seen)
         shape = count, len(seen[0])
-        return theta.reshape(*shape, -1), log_weights.reshape(shape)
+        return self.support.from_real(z).reshape(*shape, -1), log_weights.reshape(shape)
 
     def weighted_at_x_o(self, count: int, seed: int) -> Tensor:
         """Log weights of so many draws at x_o, (count,)."""
         return self.weighted(count, self._at_x_o, seed)[1][:, 0]
 
     @torch.no_grad()
-    def log_weights(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
-        """Those of theta (n, d) itself, each at an x of its own, of the first flow, (n,)."""
-        z = self.support.to_real(theta)
-        own = self._of_theta(self.log_density(0, z, seen[0]), z)
-        return self.likelihood.log_joint(theta, seen[-1]) - own
+    def log_weights(self, z: Tensor, log_density: Tensor, seen: list[Tensor]) -> Tensor:
+        """Those of z (n, d) on the real line, the x taken in turn, (n,).
+
+        There the flow that has drawn them has this log density (n,), less the trend's scale.
+        """
+        at = seen[-1][torch.arange(len(z)) % len(seen[-1])]
+        joint = self.likelihood.log_joint(self.support.from_real(z), at)
+        return joint - self._of_theta(log_density, z)
 
     def state(self) -> GeneratorState:
         """The flows, the likelihood's law and the prior, and the power."""
@@ -218,7 +219,7 @@ def _law(values: dict[str, Any], state: GeneratorState) -> Law:
     """The law of a file; before version 13 its kind was told by how x was a list of items."""
     kind, items = values.get("law"), values.get("items")
     if kind == "values":
-        return OfValues(**state.tensors)
+        return restore_values(state)
     if kind == "items":
         items, state = state.values["items"], replace(state, values=state.values["flow"])
     flows = ConditionalFlows.of(restore_flow(state))

@@ -30,7 +30,7 @@ def test_a_linear_gaussian_law_is_found_within_the_errors_of_least_squares() -> 
     root = torch.tensor([[0.3, 0.0], [0.2, 0.1]])
     s = normal(n, 3)
     z = torch.tensor([5.0, -1.0]) + s @ slope + normal(n, 2, seed=1) @ root.T
-    trend = fit_trend(z, s)
+    trend, _ = fit_trend(z, s)
     assert trend.slope is not None
     error = 5.0 * 0.36 / math.sqrt(n)  # five standard errors of the wider parameter
     torch.testing.assert_close(trend.slope, slope, atol=error, rtol=0.0)
@@ -41,17 +41,33 @@ def test_a_linear_gaussian_law_is_found_within_the_errors_of_least_squares() -> 
 def test_what_is_left_is_white_and_the_trend_is_brought_back() -> None:
     s = normal(500, 2)
     z = 3.0 * s + normal(500, 2, seed=1) @ torch.tensor([[1.0, 0.9], [0.0, 0.1]])
-    trend = fit_trend(z, s)
+    trend, _ = fit_trend(z, s)
     rest = trend.to_rest(z, s)
     torch.testing.assert_close(rest.T @ rest / 500, torch.eye(2), atol=0.03, rtol=0.0)
     torch.testing.assert_close(trend.from_rest(rest, s), z, atol=1e-4, rtol=0.0)
     torch.testing.assert_close(trend.at(s[0]).from_rest(rest, None)[0], z[0], atol=1e-4, rtol=0.0)
 
 
+@pytest.mark.parametrize("num_pairs", [100, 1_000])
+def test_left_out_a_theta_is_as_far_off_as_others_are(num_pairs: int) -> None:
+    """With five parameters and eight features its own trend knows it by .5 nats, or by .05."""
+    s, others = normal(num_pairs, 8), normal(5_000, 8, seed=1)
+    z, new = normal(num_pairs, 5, seed=2), normal(5_000, 5, seed=3)
+    trend, left_out = fit_trend(z + s[:, :1], s)
+
+    def density(rest: Tensor) -> float:
+        return -0.5 * float(rest.square().sum(dim=1).mean())
+
+    known = density(trend.to_rest(z + s[:, :1], s))
+    told, fresh = density(left_out), density(trend.to_rest(new + others[:, :1], others))
+    assert abs(told - fresh) < 0.25 * (known - fresh) + 3.0 / math.sqrt(num_pairs)
+    assert known - fresh > 40.0 / num_pairs
+
+
 def test_squares_and_products_of_features_are_found_where_they_tell() -> None:
     n, s = 2_000, normal(2_000, 3)
     z = torch.stack([s[:, 0] * s[:, 1] + s[:, 2], s[:, 0] ** 2], dim=1) + 0.1 * normal(n, 2, seed=1)
-    trend = fit_trend(z, s)
+    trend, _ = fit_trend(z, s)
     assert trend.slope is not None
     assert trend.slope.shape == (9, 2)
     error = 5.0 * 0.1 / math.sqrt(n)  # five standard errors
@@ -72,7 +88,7 @@ def test_of_very_many_rows_some_are_looked_at_and_all_are_freed_of_the_trend(
     n, s = 4_000, normal(4_000, 3)
     z = (s[:, :1] * s[:, 1:2] + s[:, 2:]) + 0.1 * normal(n, 1, seed=1)
     monkeypatch.setattr(trends, "_NUMBERS", 9 * 1_000)
-    trend = fit_trend(z, s)
+    trend, _ = fit_trend(z, s)
     rest = trend.to_rest(z, s)
     assert rest.std() == pytest.approx(1.0, abs=5.0 / math.sqrt(2 * 1_000))
     monkeypatch.setattr(trends, "_ROWS", 7)
@@ -83,7 +99,7 @@ def test_of_very_many_rows_some_are_looked_at_and_all_are_freed_of_the_trend(
 @pytest.mark.parametrize("seed", range(5))
 def test_a_straight_law_stays_straight(seed: int) -> None:
     s = normal(300, 4, seed=seed)
-    trend = fit_trend(s[:, :2] + normal(300, 2, seed=seed + 10), s)
+    trend, _ = fit_trend(s[:, :2] + normal(300, 2, seed=seed + 10), s)
     assert trend.slope is not None
     assert len(trend.slope) == 4
 
@@ -92,7 +108,7 @@ def test_a_straight_law_stays_straight(seed: int) -> None:
 def test_features_that_tell_nothing_have_no_slope(num_features: int) -> None:
     """Forty of them beside 200 pairs would widen what is left by a tenth."""
     z = normal(200, 2)
-    trend = fit_trend(z, normal(200, num_features, seed=1) if num_features else None)
+    trend, _ = fit_trend(z, normal(200, num_features, seed=1) if num_features else None)
     if trend.slope is not None:
         assert float(trend.slope.abs().max()) < 0.1
     torch.testing.assert_close(
@@ -103,7 +119,7 @@ def test_features_that_tell_nothing_have_no_slope(num_features: int) -> None:
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
 def test_features_that_do_not_vary_have_no_slope(value: float) -> None:
     """Those of ridge predictions of theta, where x tells nothing of it in a straight line."""
-    trend = fit_trend(normal(200, 2), torch.full((200, 3), value))
+    trend, _ = fit_trend(normal(200, 2), torch.full((200, 3), value))
     assert trend.slope is not None
     assert not trend.slope.any()
     assert bool(trend.root.isfinite().all())
@@ -112,13 +128,13 @@ def test_features_that_do_not_vary_have_no_slope(value: float) -> None:
 def test_few_pairs_make_the_rest_wider_as_their_predictions_are() -> None:
     """Least squares on k features leave residuals that are too small by sqrt(1 - k / n)."""
     s, noise = normal(60, 12), normal(60, 1, seed=1)
-    trend = fit_trend(s[:, :1] * 50.0 + noise, s)
+    trend, _ = fit_trend(s[:, :1] * 50.0 + noise, s)
     assert float(trend.root) > float(noise.std())
 
 
 def test_a_parameter_that_does_not_vary_has_next_to_no_width() -> None:
     z = torch.cat([normal(300, 1), torch.full((300, 1), 7.0)], dim=1)
-    trend = fit_trend(z, normal(300, 2, seed=1))
+    trend, _ = fit_trend(z, normal(300, 2, seed=1))
     drawn = trend.from_rest(normal(100, 2, seed=2), normal(100, 2, seed=3))
     torch.testing.assert_close(drawn[:, 1], torch.full((100,), 7.0), atol=1e-3, rtol=0.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from fits import small_flow
@@ -15,7 +17,7 @@ from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
 from abi.generators.pool.model import PooledFlows
 from abi.generators.pool.power import pooled
-from abi.generators.pool.values import OfValues, learn_values
+from abi.generators.pool.values.law import OfValues, learn_values
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
@@ -108,9 +110,63 @@ def test_units_do_not_matter(unit: float) -> None:
     torch.testing.assert_close(found - found.mean(), usual - usual.mean(), rtol=1e-2, atol=1e-2)
 
 
-def test_few_pairs_leave_it_at_a_line() -> None:
-    theta = theta_of(20, 0)
-    assert len(learn_values(theta, place(theta) + noise_of(20, 0)).place) == 3
+def test_values_that_see_one_number_each_have_one_slope_each() -> None:
+    theta = torch.randn(800, 10, generator=torch_generator(0))
+    x = theta + torch.randn(800, 10, generator=torch_generator(1))
+    slope = learn_values(theta, x).place[1:11]
+    assert bool((slope.diagonal() > 0.3).all())
+    assert int((slope != 0.0).sum()) <= 12  # two by chance, of six hundred and forty
+
+
+def test_rows_of_which_some_are_measured_better() -> None:
+    """Half of them with a tenth of the noise: the middle is found nearly as from these alone."""
+    theta = theta_of(1_000, 0)
+    better = torch.rand(1_000, 1, generator=torch_generator(5)) < 0.5
+    law = learn_values(theta, place(theta) + torch.where(better, 0.1, 1.0) * noise_of(1_000, 0))
+    chances, scales = law.tails
+    narrow = scales < scales.max() / 3.0
+    assert float(chances[narrow].sum()) == pytest.approx(0.5, abs=0.06)
+    widths = [
+        float((chances * scales)[part].sum() / chances[part].sum()) for part in (narrow, ~narrow)
+    ]
+    assert widths[1] / widths[0] == pytest.approx(10.0, rel=0.2)
+    others, x = theta_of(400, 1), place(theta_of(1, 2)) + 0.1 * noise_of(1, 2)
+    each = [torch.distributions.Normal(place(others), sd).log_prob(x).sum(1) for sd in (0.1, 1.0)]
+    exact = torch.stack(each).logsumexp(dim=0)
+    assert off_by(law, x, others, exact) < 0.1
+
+
+def test_noise_that_is_normal_has_no_tails() -> None:
+    theta = theta_of(1_000, 0)
+    assert learn_values(theta, place(theta) + noise_of(1_000, 0)).tails.shape == (2, 1)
+
+
+@pytest.mark.parametrize(("exponent", "bent"), [(0.0, torch.exp), (0.5, torch.square)])
+def test_sizes_and_counts_are_seen_on_their_own_scale(exponent: float, bent: Any) -> None:
+    theta = theta_of(1_000, 0)
+    on_scale = 5.0 + 0.3 * place(theta) + 0.1 * noise_of(1_000, 0)
+    x = bent(on_scale)
+    law = learn_values(theta, x)
+    assert bool((law.exponent == exponent).all())
+    other = learn_values(theta, on_scale)
+    x_o, none, at = x[:1], torch.empty(1, 0), theta_of(400, 1)
+    found = law.log_prob(law.seen(x_o, none), at)
+    assert off_by(other, other.seen(on_scale[:1], none), at, found) < 0.05
+
+
+def test_counts_may_be_none() -> None:
+    rate = torch.exp(theta_of(1_000, 0) @ SLOPES / 2.0)
+    x = torch.poisson(rate, generator=torch_generator(1))
+    law = learn_values(theta_of(1_000, 0), x)
+    seen = law.seen(x, torch.empty(1_000, 0))
+    assert bool(seen.isfinite().all())
+    assert bool(law.log_prob(seen, theta_of(1_000, 0)).isfinite().all())
+
+
+@pytest.mark.parametrize("num_pairs", [20, 200, 2_000])
+def test_what_hangs_on_nothing_is_given_no_slope(num_pairs: int) -> None:
+    law = learn_values(theta_of(num_pairs, 0), noise_of(num_pairs, 0))
+    assert int((law.place[1:] != 0.0).sum()) <= 1
 
 
 def many_answers(count: int, seed: int) -> tuple[Tensor, Tensor]:
