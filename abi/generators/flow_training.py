@@ -202,4 +202,6 @@ def _fit_one(
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
     held = rows_held(len(rest), training, _split(seed))
     seen = features_of(encoder, inputs[0][held]) if inputs else None
-    return _Fitted(flow, whole.eval(), at, log, HeldOut(left_out[held], seen, child_seed(seed, 2)))
+    return _Fitted(
+        flow, whole.eval(), at, log, HeldOut(rest[held], left_out[held], seen, child_seed(seed, 2))
+    )

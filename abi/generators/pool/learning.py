@@ -103,10 +103,11 @@ class Learning:
         model = FlowModel(flow, everywhere, trend, seen[:1], settings, (), encoders)
         return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
 
-    def of_values(self, x: Tensor) -> Likelihood:
-        """That of each value of x (n, p)."""
+    def of_values(self, x: Tensor, *, tailed: bool) -> Likelihood | None:
+        """That of each value of x (n, p); None where they were to have tails, and have none."""
         numbers = numbers_of(self.theta, self.density.support)
-        return Likelihood(learn_values(numbers[self.others], x[self.others]), self.density)
+        law = learn_values(numbers[self.others], x[self.others], tailed=tailed)
+        return None if tailed and not law.has_tails else Likelihood(law, self.density)
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress

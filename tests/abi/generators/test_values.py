@@ -29,6 +29,10 @@ SLOPES = torch.linspace(-1.5, 1.5, 24).reshape(2, 12)
 SEED = 3
 
 
+def learned(theta: Tensor, x: Tensor, *, tailed: bool = False) -> OfValues:
+    return learn_values(theta, x, tailed=tailed)
+
+
 def theta_of(count: int, seed: int) -> Tensor:
     return torch.randn(count, 2, generator=torch_generator(seed))
 
@@ -55,7 +59,7 @@ def off_by(law: OfValues, x: Tensor, theta: Tensor, exact: Tensor) -> float:
 
 def test_normal_values_with_curved_means() -> None:
     theta = theta_of(1_000, 0)
-    law = learn_values(theta, place(theta) + 0.3 * noise_of(1_000, 0))
+    law = learned(theta, place(theta) + 0.3 * noise_of(1_000, 0))
     assert len(law.place) == 6
     assert torch.equal(law.root, law.root.diag().diag())
     others, x = theta_of(400, 1), place(theta_of(1, 2)) + 0.3 * noise_of(1, 2)
@@ -66,7 +70,7 @@ def test_normal_values_with_curved_means() -> None:
 def test_errors_that_go_together() -> None:
     theta = theta_of(1_000, 0)
     both = 0.4 * torch.randn(1_000, 1, generator=torch_generator(5))
-    law = learn_values(theta, place(theta) + both + 0.3 * noise_of(1_000, 0))
+    law = learned(theta, place(theta) + both + 0.3 * noise_of(1_000, 0))
     others, x = theta_of(400, 1), place(theta_of(1, 2)) + 0.3 * noise_of(1, 2)
     covariance = 0.3**2 * torch.eye(12) + 0.4**2
     normal = torch.distributions.MultivariateNormal(place(others), covariance)
@@ -75,7 +79,7 @@ def test_errors_that_go_together() -> None:
 
 def test_answers_of_yes_or_no() -> None:
     theta = theta_of(4_000, 0)
-    law = learn_values(theta, yes_or_no(theta, 1))
+    law = learned(theta, yes_or_no(theta, 1))
     assert len(law.place) == 3
     others, x = theta_of(400, 1), yes_or_no(theta_of(1, 2), 3)
     exact = torch.distributions.Bernoulli(logits=others @ SLOPES).log_prob(x.expand(400, -1))
@@ -85,8 +89,8 @@ def test_answers_of_yes_or_no() -> None:
 def test_both_kinds_stand_beside_each_other() -> None:
     theta = theta_of(1_000, 0)
     answers, measured = yes_or_no(theta, 1), place(theta) + noise_of(1_000, 0)
-    together = learn_values(theta, torch.cat([answers, measured], dim=1))
-    parts = [learn_values(theta, values) for values in (answers, measured)]
+    together = learned(theta, torch.cat([answers, measured], dim=1))
+    parts = [learned(theta, values) for values in (answers, measured)]
     apart = parts[0].log_prob(answers, theta) + parts[1].log_prob(measured, theta)
     whole = together.log_prob(torch.cat([answers, measured], dim=1), theta)
     torch.testing.assert_close(whole, apart, rtol=1e-3, atol=1e-2)
@@ -97,23 +101,23 @@ def test_values_that_never_vary_or_are_not_there_say_nothing(value: float) -> No
     theta = theta_of(500, 0)
     x = place(theta) + noise_of(500, 0)
     more = torch.cat([x, torch.full((500, 1), value)], dim=1)
-    found = learn_values(theta, more).log_prob(more, theta)
-    torch.testing.assert_close(found, learn_values(theta, x).log_prob(x, theta))
+    found = learned(theta, more).log_prob(more, theta)
+    torch.testing.assert_close(found, learned(theta, x).log_prob(x, theta))
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
 def test_units_do_not_matter(unit: float) -> None:
     theta = theta_of(500, 0)
     x = place(theta) + noise_of(500, 0)
-    found = learn_values(theta, unit * x).log_prob(unit * x, theta)
-    usual = learn_values(theta, x).log_prob(x, theta)
+    found = learned(theta, unit * x).log_prob(unit * x, theta)
+    usual = learned(theta, x).log_prob(x, theta)
     torch.testing.assert_close(found - found.mean(), usual - usual.mean(), rtol=1e-2, atol=1e-2)
 
 
 def test_values_that_see_one_number_each_have_one_slope_each() -> None:
     theta = torch.randn(800, 10, generator=torch_generator(0))
     x = theta + torch.randn(800, 10, generator=torch_generator(1))
-    slope = learn_values(theta, x).place[1:11]
+    slope = learned(theta, x).place[1:11]
     assert bool((slope.diagonal() > 0.3).all())
     assert int((slope != 0.0).sum()) <= 12  # two by chance, of six hundred and forty
 
@@ -122,7 +126,9 @@ def test_rows_of_which_some_are_measured_better() -> None:
     """Half of them with a tenth of the noise: the middle is found nearly as from these alone."""
     theta = theta_of(1_000, 0)
     better = torch.rand(1_000, 1, generator=torch_generator(5)) < 0.5
-    law = learn_values(theta, place(theta) + torch.where(better, 0.1, 1.0) * noise_of(1_000, 0))
+    law = learned(
+        theta, place(theta) + torch.where(better, 0.1, 1.0) * noise_of(1_000, 0), tailed=True
+    )
     chances, scales = law.tails
     narrow = scales < scales.max() / 3.0
     assert float(chances[narrow].sum()) == pytest.approx(0.5, abs=0.06)
@@ -138,7 +144,7 @@ def test_rows_of_which_some_are_measured_better() -> None:
 
 def test_noise_that_is_normal_has_no_tails() -> None:
     theta = theta_of(1_000, 0)
-    assert learn_values(theta, place(theta) + noise_of(1_000, 0)).tails.shape == (2, 1)
+    assert not learned(theta, place(theta) + noise_of(1_000, 0), tailed=True).has_tails
 
 
 @pytest.mark.parametrize(("exponent", "bent"), [(0.0, torch.exp), (0.5, torch.square)])
@@ -146,9 +152,9 @@ def test_sizes_and_counts_are_seen_on_their_own_scale(exponent: float, bent: Any
     theta = theta_of(1_000, 0)
     on_scale = 5.0 + 0.3 * place(theta) + 0.1 * noise_of(1_000, 0)
     x = bent(on_scale)
-    law = learn_values(theta, x)
+    law = learned(theta, x)
     assert bool((law.exponent == exponent).all())
-    other = learn_values(theta, on_scale)
+    other = learned(theta, on_scale)
     x_o, none, at = x[:1], torch.empty(1, 0), theta_of(400, 1)
     found = law.log_prob(law.seen(x_o, none), at)
     assert off_by(other, other.seen(on_scale[:1], none), at, found) < 0.05
@@ -157,7 +163,7 @@ def test_sizes_and_counts_are_seen_on_their_own_scale(exponent: float, bent: Any
 def test_counts_may_be_none() -> None:
     rate = torch.exp(theta_of(1_000, 0) @ SLOPES / 2.0)
     x = torch.poisson(rate, generator=torch_generator(1))
-    law = learn_values(theta_of(1_000, 0), x)
+    law = learned(theta_of(1_000, 0), x)
     seen = law.seen(x, torch.empty(1_000, 0))
     assert bool(seen.isfinite().all())
     assert bool(law.log_prob(seen, theta_of(1_000, 0)).isfinite().all())
@@ -165,7 +171,7 @@ def test_counts_may_be_none() -> None:
 
 @pytest.mark.parametrize("num_pairs", [20, 200, 2_000])
 def test_what_hangs_on_nothing_is_given_no_slope(num_pairs: int) -> None:
-    law = learn_values(theta_of(num_pairs, 0), noise_of(num_pairs, 0))
+    law = learned(theta_of(num_pairs, 0), noise_of(num_pairs, 0))
     assert int((law.place[1:] != 0.0).sum()) <= 1
 
 

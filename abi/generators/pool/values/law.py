@@ -65,6 +65,11 @@ class OfValues:
     least: Tensor
     tails: Tensor
 
+    @property
+    def has_tails(self) -> bool:
+        """Whether the noise of what is measured has heavier tails than a normal law."""
+        return self.tails.shape[1] > 1
+
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value on its scale."""
         return Scales(self.exponent, self.least).of(x)
@@ -96,8 +101,8 @@ class OfValues:
         )
 
 
-def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
-    """The laws of values x (n, p), given numbers of theta (n, c).
+def learn_values(numbers: Tensor, x: Tensor, *, tailed: bool) -> OfValues:
+    """The laws of values x (n, p), given numbers of theta (n, c); their noise may have tails.
 
     A value that never varies, or is not always there, says nothing.
     """
@@ -118,7 +123,7 @@ def learn_values(numbers: Tensor, x: Tensor) -> OfValues:
         place[: len(odds), binary] = odds
     at = (used & ~binary).nonzero()[:, 0]
     if len(at):
-        found = fit_measured(u, x[:, at].double())
+        found = fit_measured(u, x[:, at].double(), tailed=tailed)
         (exponent[at], least[at]), tails = found.scales, found.noise.tails
         level[at], unit[at] = found.level, found.unit
         place[: len(found.place), at], root[at[:, None], at] = found.place, found.noise.root

@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     noise: Noise
 
 
-def fit_measured(u: Tensor, x: Tensor) -> Measured:
+def fit_measured(u: Tensor, x: Tensor, *, tailed: bool) -> Measured:
     """The law of values x (n, k), which vary, given numbers u (n, c), float64."""
     terms = terms_of(u, x.shape[1])
     scales = best_scales(terms, x)
@@ -34,7 +34,7 @@ def fit_measured(u: Tensor, x: Tensor) -> Measured:
     z, weights = (on - level) / unit, torch.ones(len(x), dtype=x.dtype)
     for _ in range(_PASSES):
         place, left = selected(terms, z, weights)
-        noise = fit_noise(left, weights)
+        noise = fit_noise(left, weights, tailed=tailed)
         if noise.is_normal:
             break
         weights = noise.weights(left)
