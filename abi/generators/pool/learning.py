@@ -103,11 +103,11 @@ class Learning:
         model = FlowModel(flow, everywhere, trend, seen[:1], settings, (), encoders)
         return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
 
-    def of_values(self, x: Tensor, *, tailed: bool) -> Likelihood | None:
-        """That of each value of x (n, p); None where they were to have tails, and have none."""
+    def of_values(self, x: Tensor) -> list[Likelihood]:
+        """That of each value of x (n, p), and another where its noise may have tails."""
         numbers = numbers_of(self.theta, self.density.support)
-        law = learn_values(numbers[self.others], x[self.others], tailed=tailed)
-        return None if tailed and not law.has_tails else Likelihood(law, self.density)
+        laws = learn_values(numbers[self.others], x[self.others])
+        return [Likelihood(law, self.density) for law in laws]
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress

@@ -24,7 +24,7 @@ than .011 of C2ST without the second, and their mean was the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -44,7 +44,7 @@ from .likelihood import Likelihood, OfItems
 from .model import PooledFlows
 
 Inside = Callable[[Tensor], Tensor]
-Learned = Callable[[Learning, Progress], Likelihood | None]
+Learned = Callable[[Learning, Progress], list[Likelihood]]
 
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _EACH = 5  # features, or values of an item, at most for each parameter
@@ -96,18 +96,7 @@ def pooled(
         return flows
     learning = Learning(theta, density, settings, training, seed)
     rows = learning.held
-    for number, learned in enumerate(tried):
-
-        def told(share: float, before: int = number) -> None:
-            if on_epoch is not None:
-                on_epoch((before + share) / len(tried))
-
-        try:
-            likelihood = learned(learning, told)
-        except (ValueError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
-            continue
-        if likelihood is None:
-            continue
+    for likelihood in _learned(tried, learning, on_epoch):
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
         seen = [held, likelihood.law.seen(x[rows], held)]
         gain = _best_gain(pool, theta[rows], seen, inside, child_seed(seed, 2))
@@ -147,29 +136,41 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     """The likelihoods to try, in their order."""
     layout = encoders.layout
 
-    def of_items(learning: Learning, told: Progress) -> Likelihood:
-        return learning.of_items(x, layout, told)
+    def of_items(learning: Learning, told: Progress) -> list[Likelihood]:
+        return [learning.of_items(x, layout, told)]
 
-    def of_values(learning: Learning, told: Progress) -> Likelihood | None:
-        return learning.of_values(x, tailed=False)
+    def of_values(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_values(x)
 
-    def of_tails(learning: Learning, told: Progress) -> Likelihood | None:
-        return learning.of_values(x, tailed=True)
-
-    def of_features(learning: Learning, told: Progress) -> Likelihood:
+    def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
         z = learning.density.support.to_real(learning.theta)
-        return learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)
+        return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)
-    valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
     ways = [
         (of_items, listed),
-        (of_values, valued),
-        (of_tails, valued),
+        (of_values, layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)),
         (of_features, num_features <= _EACH * theta_dim),
     ]
     return [way for way, possible in ways if possible]
+
+
+def _learned(
+    ways: list[Learned], learning: Learning, on_epoch: Progress | None
+) -> Iterator[Likelihood]:
+    """Likelihoods, one after another; those without a finite loss are left out."""
+    for number, learned in enumerate(ways):
+
+        def told(share: float, before: int = number) -> None:
+            if on_epoch is not None:
+                on_epoch((before + share) / len(ways))
+
+        try:
+            found = learned(learning, told)
+        except (ValueError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+            continue
+        yield from found
 
 
 def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:

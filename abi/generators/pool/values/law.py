@@ -18,7 +18,7 @@ normal likelihoods learned from simulations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
 from . import answers
 from .answers import log_odds
-from .measured import fit_measured
+from .measured import Measured, fit_measured
 from .noise import NORMAL, log_density
 from .scales import Scales
 from .terms import with_ones
@@ -65,10 +65,24 @@ class OfValues:
     least: Tensor
     tails: Tensor
 
-    @property
-    def has_tails(self) -> bool:
-        """Whether the noise of what is measured has heavier tails than a normal law."""
-        return self.tails.shape[1] > 1
+    def filled(self, odds: Tensor, found: Measured | None, measured: Tensor) -> OfValues:
+        """With log odds of answers, and the law, if any, of what is ``measured``, (p,)."""
+        at = measured.nonzero()[:, 0]
+        level, unit = self.level.clone(), self.binary.float()
+        place, root = self.place.clone(), self.root.clone()
+        exponent, least, tails = self.exponent.clone(), self.least.clone(), self.tails
+        place[: len(odds), self.binary] = odds.float()
+        if found is not None:
+            exponent[at], least[at] = (part.float() for part in found.scales)
+            level[at], unit[at], tails = found.level.float(), found.unit.float(), found.noise.tails
+            place[: len(found.place), at] = found.place.float()
+            root[at[:, None], at] = found.noise.root.float()
+        plain = 1 + len(self.center)
+        place = place if place[plain:].any() else place[:plain]
+        return replace(
+            self, level=level, unit=unit, place=place, root=root, exponent=exponent, least=least,
+            tails=tails.float(),
+        )  # fmt: skip
 
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value on its scale."""
@@ -101,35 +115,33 @@ class OfValues:
         )
 
 
-def learn_values(numbers: Tensor, x: Tensor, *, tailed: bool) -> OfValues:
-    """The laws of values x (n, p), given numbers of theta (n, c); their noise may have tails.
+def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
+    """Laws of values x (n, p), given numbers of theta (n, c).
 
-    A value that never varies, or is not always there, says nothing.
+    The first has normal noise; where what was simulated gains by tails, a second has these. A value
+    that never varies, or is not always there, says nothing.
     """
     most = _TOGETHER // max(x.shape[1], numbers.shape[1])  # more would find them no better
     if len(x) > most:
         some = torch.randperm(len(x), generator=torch_generator(0))[:most]
         numbers, x = numbers[some], x[some]
     center, scale, _ = units(numbers)
-    u, width = ((numbers - center) / scale).double(), x.shape[1]
+    u = ((numbers - center) / scale).double()
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
     binary = used & ((x == 0.0) | (x == 1.0)).all(dim=0)
-    level, unit = torch.zeros(width).double(), binary.double()
-    exponent, least = torch.ones(width).double(), torch.ones(width).double()
-    place = torch.zeros(1 + num_terms(u.shape[1]), width, dtype=torch.float64)
-    root, tails = torch.eye(width, dtype=torch.float64), NORMAL
-    if binary.any():
-        odds = log_odds(u, x[:, binary].double())
-        place[: len(odds), binary] = odds
-    at = (used & ~binary).nonzero()[:, 0]
-    if len(at):
-        found = fit_measured(u, x[:, at].double(), tailed=tailed)
-        (exponent[at], least[at]), tails = found.scales, found.noise.tails
-        level[at], unit[at] = found.level, found.unit
-        place[: len(found.place), at], root[at[:, None], at] = found.place, found.noise.root
-    place = place if place[1 + u.shape[1] :].any() else place[: 1 + u.shape[1]]
-    parts = level, unit, binary, place, root, exponent, least, tails
-    return OfValues(center, scale, *(p if p.dtype == torch.bool else p.float() for p in parts))
+    measured = used & ~binary
+    odds = log_odds(u, x[:, binary].double())
+    found = fit_measured(u, x[:, measured].double()) if measured.any() else [None]
+    blank = _blank(center, scale, binary)
+    return [blank.filled(odds, part, measured) for part in found]
+
+
+def _blank(center: Tensor, scale: Tensor, binary: Tensor) -> OfValues:
+    """A law by which no value says anything of numbers with this centre and scale (c,)."""
+    width, nothing = len(binary), torch.zeros(len(binary))
+    place = torch.zeros(1 + num_terms(len(center)), width)
+    root, one = torch.eye(width), torch.ones(width)
+    return OfValues(center, scale, nothing, nothing, binary, place, root, one, one, NORMAL)
 
 
 def restore_values(state: GeneratorState) -> OfValues:

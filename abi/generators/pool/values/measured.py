@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .noise import Noise, fit_noise
+from .noise import Noise, fit_noise, with_tails
 from .scales import Scales, best_scales
 from .selection import selected
 from .terms import terms_of
@@ -25,17 +25,24 @@ class Measured(NamedTuple):
     noise: Noise
 
 
-def fit_measured(u: Tensor, x: Tensor, *, tailed: bool) -> Measured:
-    """The law of values x (n, k), which vary, given numbers u (n, c), float64."""
+def fit_measured(u: Tensor, x: Tensor) -> list[Measured]:
+    """Laws of values x (n, k), which vary, given numbers u (n, c), float64.
+
+    The first has normal noise; a second has tails, where rows gain by them.
+    """
     terms = terms_of(u, x.shape[1])
     scales = best_scales(terms, x)
     on = scales.of(x)
     level, unit = on.mean(dim=0), on.std(dim=0)
     z, weights = (on - level) / unit, torch.ones(len(x), dtype=x.dtype)
+    found: list[Measured] = []
     for _ in range(_PASSES):
         place, left = selected(terms, z, weights)
-        noise = fit_noise(left, weights, tailed=tailed)
-        if noise.is_normal:
+        noise = fit_noise(left, weights)
+        found = found[:1] or [Measured(scales, level, unit, place, noise)]
+        tailed = with_tails(noise, left)
+        if tailed is None:
             break
-        weights = noise.weights(left)
-    return Measured(scales, level, unit, place, noise)
+        found.append(Measured(scales, level, unit, place, tailed))
+        weights = tailed.weights(left)
+    return found

@@ -2,10 +2,10 @@ r"""The law of what a linear model leaves of some values: normal, or with heavie
 
     r | v  ~  N(0, v^2 R R'),    v = v_i with a chance of w_i,  i = 1, 2, 3,
 
-where there may be tails and rows gain by them more than they cost, and v = 1 otherwise; R is
-diagonal, or not, likewise. Some rows are then measured better than others, or are outliers, and
-what is fitted to them listens to each as much as it deserves (:meth:`Noise.weights`). Of a mixture
-of a wide and a narrow Gaussian, 1,000 calls, four observations, mean C2ST fell from .57 to .51.
+if it has tails, and v = 1 if it is normal; R is diagonal or, where rows gain by that more than it
+costs, not. With tails some rows are measured better than others, or are outliers, and what is
+fitted to them listens to each as much as it deserves (:meth:`Noise.weights`). Of a mixture of a
+wide and a narrow Gaussian, 1,000 calls, four observations, mean C2ST fell from .57 to .51.
 
 Errors are long, too, where the model is wrong, and to listen less to these makes it worse: of three
 epidemics, 10,000 calls, .531 instead of .511. So pairs held out must say that tails help
@@ -44,11 +44,6 @@ class Noise:
     tails: Tensor
     log_density: Tensor
 
-    @property
-    def is_normal(self) -> bool:
-        """Whether one scale is enough."""
-        return self.tails.shape[1] == 1
-
     def weights(self, left: Tensor) -> Tensor:
         """How much each row of errors (n, k) tells of their middle, 1 in the mean, (n,)."""
         each = _each(_squares(self.root, left), left.shape[1], self.tails)
@@ -56,18 +51,32 @@ class Noise:
         return weights / weights.mean()
 
 
-def fit_noise(left: Tensor, weights: Tensor, *, tailed: bool) -> Noise:
-    """The law of errors (n, k), float64, the rows weighted (n,) where R is found."""
+def fit_noise(left: Tensor, weights: Tensor) -> Noise:
+    """The normal law of errors (n, k), float64, whose rows are weighted (n,)."""
     count, width = left.shape
     own = weights.sqrt()[:, None] * left
     apart = _of_root(own.square().mean(dim=0).sqrt().clamp_min(_NARROWEST).diag(), left)
-    noise = apart
-    if _LEAST_ROWS * width <= count:
-        jitter = _JITTER * torch.eye(width, dtype=left.dtype)
-        root = torch.linalg.cholesky(own.T @ own / count + jitter)
-        together = _of_root(root, left)
-        noise = _dearer(apart, together, width * (width - 1) // 2)
-    return noise if not tailed else _dearer(noise, _with_tails(noise.root, left), _TAIL_NUMBERS)
+    if _LEAST_ROWS * width > count:
+        return apart
+    jitter = _JITTER * torch.eye(width, dtype=left.dtype)
+    together = _of_root(torch.linalg.cholesky(own.T @ own / count + jitter), left)
+    return together if _is_worth(together, apart, width * (width - 1) // 2) else apart
+
+
+def with_tails(noise: Noise, left: Tensor) -> Noise | None:
+    """The law with the same R and tails; None where errors (n, k) do not surely gain by them.
+
+    By expectation and maximisation.
+    """
+    squares, width = _squares(noise.root, left), left.shape[1]
+    tails = torch.tensor(_SPREAD, dtype=left.dtype)
+    for _ in range(_PASSES):
+        share = _each(squares, width, tails).softmax(dim=1)
+        rows = share.sum(dim=0).clamp_min(_RAREST * len(left))
+        scales = (share * squares[:, None]).sum(dim=0) / (width * rows)
+        tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(_LEAST_SCALE)])
+    tailed = _of_root(noise.root, left, tails)
+    return tailed if _is_worth(tailed, noise, _TAIL_NUMBERS) else None
 
 
 def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
@@ -75,27 +84,15 @@ def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     return _each(squares, width, tails).logsumexp(dim=1) - 0.5 * width * math.log(2.0 * math.pi)
 
 
-def _dearer(noise: Noise, other: Noise, numbers: int) -> Noise:
-    """The other, where rows surely gain more by it than so many more numbers cost."""
-    gain = other.log_density - noise.log_density
-    return other if surely_gain(gain, numbers / len(gain)) else noise
+def _is_worth(noise: Noise, other: Noise, numbers: int) -> bool:
+    """Whether rows surely gain more by it than so many more numbers cost."""
+    gain = noise.log_density - other.log_density
+    return surely_gain(gain, numbers / len(gain))
 
 
 def _of_root(root: Tensor, left: Tensor, tails: Tensor = NORMAL) -> Noise:
     density = log_density(_squares(root, left), left.shape[1], tails)
     return Noise(root, tails, density - root.diagonal().log().sum())
-
-
-def _with_tails(root: Tensor, left: Tensor) -> Noise:
-    """By expectation and maximisation."""
-    squares, width = _squares(root, left), left.shape[1]
-    tails = torch.tensor(_SPREAD, dtype=left.dtype)
-    for _ in range(_PASSES):
-        share = _each(squares, width, tails).softmax(dim=1)
-        rows = share.sum(dim=0).clamp_min(_RAREST * len(left))
-        scales = (share * squares[:, None]).sum(dim=0) / (width * rows)
-        tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(_LEAST_SCALE)])
-    return _of_root(root, left, tails)
 
 
 def _squares(root: Tensor, left: Tensor) -> Tensor:
