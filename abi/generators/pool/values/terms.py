@@ -8,7 +8,7 @@ from torch import Tensor
 from ...trend import num_terms, with_products
 
 _MOST_WORK = 4e9  # products of two terms, over all rows
-_MOST_NUMBERS = 8e6  # of a matrix of terms for each value
+_MOST_NUMBERS = 1e6  # of a matrix of terms for each value
 _LEAST_ROWS = 2  # for each term, of which few are taken
 
 
