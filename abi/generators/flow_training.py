@@ -75,7 +75,7 @@ def fit_flow(
     num_flows: int = 1,
     given: Conditioning | None = None,
     on_epoch: Progress | None = None,
-    unseen: Tensor | None = None,
+    known: Tensor | None = None,
 ) -> tuple[FlowModel, TrainingLog]:
     """Fit flows to theta (n, d), or to theta given x, read at x_o.
 
@@ -94,7 +94,7 @@ def fit_flow(
         num_flows: as many.
         given: what they are given of x.
         on_epoch: told how much of the training is done.
-        unseen: rows that the trend is not to see either, (m,).
+        known: which rows the trend may see, (n,); all when omitted.
 
     Returns:
         The model, and the log of its best flow.
@@ -102,8 +102,7 @@ def fit_flow(
     z, settings = support.to_real(theta), settings.for_rows(len(theta))
     given = None if given is None else given.ready(z)
     seen = None if given is None else given.seen
-    known = torch.ones(len(z), dtype=torch.bool)
-    known[torch.empty(0, dtype=torch.long) if unseen is None else unseen] = False
+    known = torch.ones(len(z), dtype=torch.bool) if known is None else known
     shown = None if seen is None else seen[known]
     trend, of_others = fit_trend(z[known], shown, curved=given is None or given.curved)
     rest = trend.to_rest(z, seen)

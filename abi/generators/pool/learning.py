@@ -75,7 +75,7 @@ class Learning:
         learned, _ = fit_flow(
             features, Support.everywhere(features.shape[1]), settings=self.settings,
             training=self.training, seed=self.seed, given=given, on_epoch=on_epoch,
-            unseen=self.held,
+            known=self.others,
         )  # fmt: skip
         of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
         return Likelihood(OfFeatures(of_theta), self.density)

@@ -18,7 +18,7 @@ normal likelihoods learned from simulations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -64,25 +64,6 @@ class OfValues:
     exponent: Tensor
     least: Tensor
     tails: Tensor
-
-    def filled(self, odds: Tensor, found: Measured | None, measured: Tensor) -> OfValues:
-        """With log odds of answers, and the law, if any, of what is ``measured``, (p,)."""
-        at = measured.nonzero()[:, 0]
-        level, unit = self.level.clone(), self.binary.float()
-        place, root = self.place.clone(), self.root.clone()
-        exponent, least, tails = self.exponent.clone(), self.least.clone(), self.tails
-        place[: len(odds), self.binary] = odds.float()
-        if found is not None:
-            exponent[at], least[at] = (part.float() for part in found.scales)
-            level[at], unit[at], tails = found.level.float(), found.unit.float(), found.noise.tails
-            place[: len(found.place), at] = found.place.float()
-            root[at[:, None], at] = found.noise.root.float()
-        plain = 1 + len(self.center)
-        place = place if place[plain:].any() else place[:plain]
-        return replace(
-            self, level=level, unit=unit, place=place, root=root, exponent=exponent, least=least,
-            tails=tails.float(),
-        )  # fmt: skip
 
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value on its scale."""
@@ -132,16 +113,32 @@ def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
     measured = used & ~binary
     odds = log_odds(u, x[:, binary].double())
     found = fit_measured(u, x[:, measured].double()) if measured.any() else [None]
-    blank = _blank(center, scale, binary)
-    return [blank.filled(odds, part, measured) for part in found]
+    return [_law_of(center, scale, binary, measured, odds, part) for part in found]
 
 
-def _blank(center: Tensor, scale: Tensor, binary: Tensor) -> OfValues:
-    """A law by which no value says anything of numbers with this centre and scale (c,)."""
-    width, nothing = len(binary), torch.zeros(len(binary))
-    place = torch.zeros(1 + num_terms(len(center)), width)
-    root, one = torch.eye(width), torch.ones(width)
-    return OfValues(center, scale, nothing, nothing, binary, place, root, one, one, NORMAL)
+def _law_of(
+    center: Tensor,
+    scale: Tensor,
+    binary: Tensor,
+    measured: Tensor,
+    odds: Tensor,
+    found: Measured | None,
+) -> OfValues:
+    """The law of values of which some are ``binary``, some ``measured``, (p,), others nothing."""
+    width, plain = len(binary), 1 + len(center)
+    place, root, tails = torch.zeros(1 + num_terms(len(center)), width), torch.eye(width), NORMAL
+    level, unit = torch.zeros(width), binary.float()
+    exponent, least = torch.ones(width), torch.ones(width)
+    place[: len(odds), binary] = odds.float()
+    if found is not None:
+        at = measured.nonzero()[:, 0]
+        exponent[at], least[at] = (part.float() for part in found.scales)
+        level[at], unit[at] = found.level.float(), found.unit.float()
+        place[: len(found.place), at] = found.place.float()
+        root[at[:, None], at] = found.noise.root.float()
+        tails = found.noise.tails.float()
+    place = place if place[plain:].any() else place[:plain]
+    return OfValues(center, scale, level, unit, binary, place, root, exponent, least, tails)
 
 
 def restore_values(state: GeneratorState) -> OfValues:
