@@ -96,10 +96,12 @@ def pooled(
         return flows
     learning = Learning(theta, density, settings, training, seed)
     rows = learning.held
+    judges = _Judges.of(flows, theta[rows], held, inside, child_seed(seed, 2))
+    if judges is None:
+        return flows
     for likelihood in _learned(tried, learning, on_epoch):
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
-        seen = [held, likelihood.law.seen(x[rows], held)]
-        gain = _best_gain(pool, theta[rows], seen, inside, child_seed(seed, 2))
+        gain = judges.best_gain(pool, x[rows])
         if gain is None or (best is not None and not gain.surely_more(best[0])):
             continue
         if found := lowered(replace(pool, power=gain.power), child_seed(seed, 3)):
@@ -185,40 +187,67 @@ def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
     return None
 
 
-def _best_gain(
-    pool: PooledFlows, theta: Tensor, held: list[Tensor], inside: Inside, seed: int
-) -> _Gain | None:
-    """That of the power by which pairs held out gain most; None where none surely helps.
+@dataclass(frozen=True, eq=False)
+class _Judges:
+    """Pairs that the first flow was not trained on, and its draws at their x.
 
-    Args:
-        pool: of the flows, and a likelihood that has not seen these pairs.
-        theta: of the pairs, (m, d). The flows are taken with the trend as it were without each.
-        held: what the first flow and the likelihood see of their x.
-        inside: which theta lie in the region.
-        seed: of the draws.
+    The flow is taken with the trend as it were without each. Draws are the same for every
+    likelihood.
+
+    Attributes:
+        z: theta of the pairs on the real line, (m, d).
+        own: the flow's log density there, less the trend's scale, (m,).
+        features: what it sees of their x, (m, k).
+        drawn: on the real line, (n m, d), the x taken in turn.
+        log_density: as ``own``, there.
+        within: which of the draws lie in the region, (n, m).
+        kept: the pairs of whose draws enough do, (m,).
     """
-    seen, rest = [part[:_MOST_HELD] for part in held], pool.held[0].left_out[:_MOST_HELD]
-    z = pool.support.to_real(theta[:_MOST_HELD])
-    pair = pool.one(0)
-    drawn, log_density = pair.drawn_given(_DRAWS, seen[:-1], seed)
-    drawn += (z - pool.trend.from_rest(rest, seen[0])).repeat(_DRAWS, 1)
-    log_weights = pair.log_weights(drawn, log_density, seen).reshape(_DRAWS, -1)
-    within = inside(pool.support.from_real(drawn)).reshape(log_weights.shape)
-    kept = within.float().mean(dim=0) >= _LEAST_INSIDE
-    if kept.sum() < _LEAST_HELD:
-        return None
-    own = pair.log_weights(z, pair.compiled[0].log_prob(rest, seen[0]), seen)
-    # Theta itself among the draws: a narrow likelihood's mean weight would come out too small.
-    among = torch.cat([log_weights, own[None]])
-    counted = torch.cat([within, torch.ones_like(within[:1])])
 
-    def score(power: float) -> Tensor:
-        """Log density beyond that of the flow where it is not cut, (n,)."""
-        log_sum = (power * among).where(counted, -torch.inf).logsumexp(dim=0)
-        return (power * own - log_sum)[kept].double()
+    z: Tensor
+    own: Tensor
+    features: Tensor
+    drawn: Tensor
+    log_density: Tensor
+    within: Tensor
+    kept: Tensor
 
-    without = score(0.0)
-    gains = [_Gain(power, score(power) - without) for power in _POWERS]
-    if max(gain.sure for gain in gains) <= 0.0:
-        return None
-    return max(gains, key=lambda gain: gain.mean)
+    @classmethod
+    def of(
+        cls, flows: FlowModel, theta: Tensor, features: Tensor, inside: Inside, seed: int
+    ) -> _Judges | None:
+        """Those with theta (m, d) and features (m, k), or the first of them; None if too few."""
+        features, rest = features[:_MOST_HELD], flows.held[0].left_out[:_MOST_HELD]
+        z = flows.support.to_real(theta[:_MOST_HELD])
+        drawn, log_density = flows.first(1).drawn_given(_DRAWS, [features], seed)
+        drawn += (z - flows.trend.from_rest(rest, features)).repeat(_DRAWS, 1)
+        within = inside(flows.support.from_real(drawn)).reshape(_DRAWS, -1)
+        kept = within.float().mean(dim=0) >= _LEAST_INSIDE
+        if kept.sum() < _LEAST_HELD:
+            return None
+        own = flows.compiled[0].log_prob(rest, features)
+        return cls(z, own, features, drawn, log_density, within, kept)
+
+    def best_gain(self, pool: PooledFlows, x: Tensor) -> _Gain | None:
+        """That of the power by which pairs gain most; None where none surely helps.
+
+        The likelihood of the pool has not seen the pairs, whose x are the first of these (n, p).
+        """
+        pair = pool.one(0)
+        seen = [self.features, pool.likelihood.law.seen(x[: len(self.z)], self.features)]
+        log_weights = pair.log_weights(self.drawn, self.log_density, seen).reshape(_DRAWS, -1)
+        own = pair.log_weights(self.z, self.own, seen)
+        # Theta itself among the draws: a narrow likelihood's mean weight would come out too small.
+        among = torch.cat([log_weights, own[None]])
+        counted = torch.cat([self.within, torch.ones_like(self.within[:1])])
+
+        def score(power: float) -> Tensor:
+            """Log density beyond that of the flow where it is not cut, (n,)."""
+            log_sum = (power * among).where(counted, -torch.inf).logsumexp(dim=0)
+            return (power * own - log_sum)[self.kept].double()
+
+        without = score(0.0)
+        gains = [_Gain(power, score(power) - without) for power in _POWERS]
+        if max(gain.sure for gain in gains) <= 0.0:
+            return None
+        return max(gains, key=lambda gain: gain.mean)
