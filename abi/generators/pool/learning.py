@@ -26,8 +26,9 @@ from ..flow_network import FlowSettings, build_flow
 from ..flow_training import Conditioning, first_split, fit_flow, rows_held, varied
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
-from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of
+from .likelihood import Law, Likelihood, OfFeatures, OfItems, numbers_of, one_each
 from .values.law import learn_values
+from .values.natural import learn_natural
 
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
@@ -104,9 +105,11 @@ class Learning:
         return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
 
     def of_values(self, x: Tensor) -> list[Likelihood]:
-        """That of each value of x (n, p), and another where its noise may have tails."""
-        numbers = numbers_of(self.theta, self.density.support)
-        laws = learn_values(numbers[self.others], x[self.others])
+        """Those of the values of x (n, p): normal, with tails where it may have some, natural."""
+        numbers = numbers_of(self.theta, self.density.support)[self.others]
+        natural = learn_natural(numbers, one_each(self.density.support), x[self.others])
+        laws: list[Law] = [*learn_values(numbers, x[self.others])]
+        laws += [] if natural is None else [natural]
         return [Likelihood(law, self.density) for law in laws]
 
     def _trained(

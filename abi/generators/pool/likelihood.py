@@ -4,8 +4,8 @@ Where x is a list of k items that are independent given theta,
 
     log p(x | theta) = sum_i log p(x_i | theta),
 
-and one flow of an item learns from k times as many rows as there are pairs. Of values that are
-independent, each has a law of its own (:mod:`abi.generators.pool.values`).
+and one flow of an item learns from k times as many rows as there are pairs. Values have laws that
+are linear models (:mod:`abi.generators.pool.values`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Law(Protocol):
         ...
 
     def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log p(s | theta) of what is seen (n, w), or (1, w), given numbers (n, c), (n,)."""
+        """Log p(s | theta) of what is seen (n, w), or (1, w), given numbers (n, c), (n,).
+
+        Up to what does not hang on theta.
+        """
         ...
 
     def state(self) -> GeneratorState:
@@ -113,5 +116,14 @@ def numbers_of(theta: Tensor, support: Support) -> Tensor:
 
     A simulator's means may be linear in either.
     """
-    boxed = torch.isfinite(support.lower) & torch.isfinite(support.upper)
-    return torch.cat([support.to_real(theta), theta[:, boxed]], dim=1)
+    return torch.cat([support.to_real(theta), theta[:, _boxed(support)]], dim=1)
+
+
+def one_each(support: Support) -> Tensor:
+    """Which of these numbers tell theta apart: itself where it is in a box, (d,)."""
+    boxed = _boxed(support)
+    return torch.where(boxed, len(boxed) - 1 + boxed.cumsum(dim=0), torch.arange(len(boxed)))
+
+
+def _boxed(support: Support) -> Tensor:
+    return torch.isfinite(support.lower) & torch.isfinite(support.upper)

@@ -37,6 +37,7 @@ from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
 from .values.law import restore_values
+from .values.natural import restore_natural
 
 _LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
@@ -220,6 +221,8 @@ def _law(values: dict[str, Any], state: GeneratorState) -> Law:
     kind, items = values.get("law"), values.get("items")
     if kind == "values":
         return restore_values(state)
+    if kind == "natural":
+        return restore_natural(state)
     if kind == "items":
         items, state = state.values["items"], replace(state, values=state.values["flow"])
     flows = ConditionalFlows.of(restore_flow(state))

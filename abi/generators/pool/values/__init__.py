@@ -1,4 +1,4 @@
-"""A likelihood of the values of x by a linear model of each: few numbers to find from few pairs.
+"""Likelihoods of the values of x by linear models: few numbers to find from few pairs.
 
-Takes numbers of theta and x, gives their law. Imports the rooms below it.
+Takes numbers of theta and x, gives their laws. Imports the rooms below it.
 """
