@@ -15,6 +15,7 @@ from abi.generators.flow_training import Conditioning
 from abi.generators.pool.learning import prior_flow
 from abi.generators.pool.likelihood import Likelihood, numbers_of, one_each
 from abi.generators.pool.model import PooledFlows
+from abi.generators.pool.power import _Gain, _preferred
 from abi.generators.pool.values.law import learn_values
 from abi.generators.pool.values.natural import Natural, learn_natural
 from abi.generators.support import Support
@@ -111,6 +112,19 @@ def test_theta_in_a_box_stands_for_itself() -> None:
     support = Support(lower, torch.tensor([1.0, torch.inf, 5.0]))
     theta = torch.tensor([[0.2, -3.0, 4.0], [0.7, 11.0, 2.5]])
     torch.testing.assert_close(numbers_of(theta, support)[:, one_each(support)], theta)
+
+
+def test_it_need_not_be_surely_better_as_it_is_as_simple() -> None:
+    theta = theta_of(500, 0)
+    x = sums_of(theta, 0)
+    density = prior_flow(PRIOR, Support.everywhere(DIM), SETTINGS, TRAINING, SEED)
+    rows = torch.randn(100, generator=torch_generator(1)).double()
+    before, better = _Gain(1.0, rows - rows.mean()), _Gain(1.0, (rows - rows.mean()).flip(0) + 0.01)
+    laws = learned(theta, x), learn_values(theta, x)[0]
+    natural, normal = (Likelihood(law, density) for law in laws)
+    assert _preferred(natural, better, before)
+    assert not _preferred(natural, before, better)
+    assert not _preferred(normal, better, before)
 
 
 def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
