@@ -26,7 +26,7 @@ from ..flow_network import FlowSettings, build_flow
 from ..flow_training import Conditioning, first_split, fit_flow, rows_held, varied
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
-from .likelihood import Law, Likelihood, OfFeatures, OfItems, numbers_of, one_each
+from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of, one_each
 from .values.law import learn_values
 from .values.natural import learn_natural
 
@@ -105,12 +105,17 @@ class Learning:
         return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
 
     def of_values(self, x: Tensor) -> list[Likelihood]:
-        """Those of the values of x (n, p): normal, with tails where it may have some, natural."""
-        numbers = numbers_of(self.theta, self.density.support)[self.others]
-        natural = learn_natural(numbers, one_each(self.density.support), x[self.others])
-        laws: list[Law] = [*learn_values(numbers, x[self.others])]
-        laws += [] if natural is None else [natural]
+        """That of each value of x (n, p), and another where its noise may have tails."""
+        numbers = numbers_of(self.theta, self.density.support)
+        laws = learn_values(numbers[self.others], x[self.others])
         return [Likelihood(law, self.density) for law in laws]
+
+    def of_family(self, x: Tensor) -> list[Likelihood]:
+        """That of values of x (n, p) as an exponential family, if there are pairs enough."""
+        support = self.density.support
+        numbers = numbers_of(self.theta, support)
+        law = learn_natural(numbers[self.others], one_each(support), x[self.others])
+        return [] if law is None else [Likelihood(law, self.density)]
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress

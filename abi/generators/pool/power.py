@@ -153,15 +153,20 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     def of_values(learning: Learning, told: Progress) -> list[Likelihood]:
         return learning.of_values(x)
 
+    def of_family(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_family(x)
+
     def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
         z = learning.density.support.to_real(learning.theta)
         return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)
+    valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
     ways = [
         (of_items, listed),
-        (of_values, layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)),
+        (of_values, valued),
+        (of_family, valued),
         (of_features, num_features <= _EACH * theta_dim),
     ]
     return [way for way, possible in ways if possible]

@@ -23,18 +23,17 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
-
 from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
 from . import answers
 from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, log_density
+from .rows import in_parts, some_rows
 from .scales import Scales
 from .terms import with_ones
 
-_TOGETHER, _ROWS = 5_000_000, 20_000  # numbers, and rows
+_TOGETHER = 5_000_000  # numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +71,7 @@ class OfValues:
     @torch.no_grad()
     def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         """Log density of what is seen (n, p), or (1, p) for all, given numbers (n, c), (n,)."""
-        rows = seen.expand(len(numbers), -1)
-        parts = zip(rows.split(_ROWS), numbers.split(_ROWS), strict=True)
-        return torch.cat([self._log_prob(*part) for part in parts])
+        return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers - self.center) / self.scale
@@ -102,10 +99,7 @@ def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
     The first has normal noise; where what was simulated gains by tails, a second has these. A value
     that never varies, or is not always there, says nothing.
     """
-    most = _TOGETHER // max(x.shape[1], numbers.shape[1])  # more would find them no better
-    if len(x) > most:
-        some = torch.randperm(len(x), generator=torch_generator(0))[:most]
-        numbers, x = numbers[some], x[some]
+    numbers, x = some_rows(_TOGETHER // max(x.shape[1], numbers.shape[1]), numbers, x)
     center, scale, _ = units(numbers)
     u = ((numbers - center) / scale).double()
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()

@@ -29,10 +29,11 @@ from torch import Tensor
 
 from ....training.ridge import best_line
 from ...base import GeneratorState, units
-from ...trend import with_products
+from ...trend import num_terms, with_products
+from .rows import in_parts, some_rows
 from .terms import terms_of
 
-_ROWS = 20_000
+_TOGETHER = 1_000_000  # numbers, of values or terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +63,7 @@ class Natural:
     @torch.no_grad()
     def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         """Log density of x (n, p), or (1, p) for all, less h(x), given numbers (n, c), (n,)."""
-        rows = seen.expand(len(numbers), -1)
-        parts = zip(rows.split(_ROWS), numbers.split(_ROWS), strict=True)
-        return torch.cat([self._log_prob(*part) for part in parts])
+        return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers[:, self.used] - self.center) / self.scale
@@ -84,6 +83,8 @@ def learn_natural(numbers: Tensor, used: Tensor, x: Tensor) -> Natural | None:
     None where pairs are too few for squares and products, without which a normal law says the same,
     and where the values of a row may not be there.
     """
+    most = _TOGETHER // max(x.shape[1], num_terms(len(used)))
+    numbers, x = some_rows(most, numbers, x)
     center, scale, _ = units(numbers[:, used])
     u = (numbers[:, used] - center) / scale
     terms, width = terms_of(u.double(), x.shape[1]), len(used)
