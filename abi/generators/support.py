@@ -94,9 +94,14 @@ class Support:
         """Whether each row lies in the box, (n, d) -> (n,)."""
         return ((theta >= self.lower) & (theta <= self.upper)).all(dim=1)
 
+    @property
+    def boxed(self) -> Tensor:
+        """Which parameters are bounded on both sides, (d,)."""
+        return torch.isfinite(self.lower) & torch.isfinite(self.upper)
+
     def _kinds(self) -> tuple[Tensor, Tensor, Tensor]:
         has_low, has_high = torch.isfinite(self.lower), torch.isfinite(self.upper)
-        return has_low & has_high, has_low & ~has_high, ~has_low & has_high
+        return self.boxed, has_low & ~has_high, ~has_low & has_high
 
 
 def allowed(prior: Prior, support: Support, theta: Tensor) -> Tensor:

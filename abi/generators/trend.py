@@ -25,10 +25,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
-
 from ..training.ridge import best_line
-from .base import units
+from .base import some_rows, units
 
 _MOST_FEATURES = 512
 _NUMBERS = 20_000_000  # terms of rows looked at: more would find the trend no better
@@ -104,9 +102,7 @@ def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> tuple[T
     curved = curved and 0 < num_terms(seen.shape[1]) <= min(_MOST_FEATURES, len(z) // 2)
     most = _NUMBERS // max(1, num_terms(seen.shape[1]) if curved else seen.shape[1])
     whole = seen
-    if len(z) > most:
-        some = torch.randperm(len(z), generator=torch_generator(0))[:most]
-        standard, seen = standard[some], seen[some]
+    standard, seen = some_rows(most, standard, seen)
     line = best_line(seen.double(), standard)
     if curved:
         curve = best_line(with_products(seen.double()), standard)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import torch
@@ -65,13 +66,18 @@ class Learning:
         others[self.held] = False
         return others
 
+    @cached_property
+    def numbers(self) -> Tensor:
+        """What laws see of theta, (n, c)."""
+        return numbers_of(self.theta, self.density.support)
+
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
 
         Raises:
             ValueError: if no loss is finite.
         """
-        numbers = numbers_of(self.theta, self.density.support)
+        numbers = self.numbers
         given = Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat")
         learned, _ = fit_flow(
             features, Support.everywhere(features.shape[1]), settings=self.settings,
@@ -89,9 +95,8 @@ class Learning:
         """
         items = layout.items(x)
         there = items.isfinite().all(dim=2)
-        numbers = numbers_of(self.theta, self.density.support)
-        encoder = build_encoder("flat", numbers).eval()
-        seen = features_of(encoder, numbers)
+        encoder = build_encoder("flat", self.numbers).eval()
+        seen = features_of(encoder, self.numbers)
         rows, given = items[there], seen[there.nonzero()[:, 0]]
         known = self.others[there.nonzero()[:, 0]]
         trend, _ = fit_trend(rows[known], given[known])
@@ -99,22 +104,20 @@ class Learning:
         rest[there] = varied(trend.to_rest(rows, given), rows, child_seed(self.seed, 1))
         settings = self.settings.halved().for_rows(len(rows))
         flow = self._trained((rest, seen, there.float()), settings, on_epoch)
-        encoders = FittedEncoders(nn.ModuleList([encoder]), "flat", PLAIN, numbers.shape[1])
+        encoders = FittedEncoders(nn.ModuleList([encoder]), "flat", PLAIN, self.numbers.shape[1])
         everywhere = Support.everywhere(items.shape[2])
         model = FlowModel(flow, everywhere, trend, seen[:1], settings, (), encoders)
         return Likelihood(OfItems(ConditionalFlows(model, encoders), layout), self.density)
 
     def of_values(self, x: Tensor) -> list[Likelihood]:
         """That of each value of x (n, p), and another where its noise may have tails."""
-        numbers = numbers_of(self.theta, self.density.support)
-        laws = learn_values(numbers[self.others], x[self.others])
+        laws = learn_values(self.numbers[self.others], x[self.others])
         return [Likelihood(law, self.density) for law in laws]
 
     def of_family(self, x: Tensor) -> list[Likelihood]:
         """That of values of x (n, p) as an exponential family, if there are pairs enough."""
-        support = self.density.support
-        numbers = numbers_of(self.theta, support)
-        law = learn_natural(numbers[self.others], one_each(support), x[self.others])
+        used = one_each(self.density.support)
+        law = learn_natural(self.numbers[self.others], used, x[self.others])
         return [] if law is None else [Likelihood(law, self.density)]
 
     def _trained(

@@ -116,14 +116,10 @@ def numbers_of(theta: Tensor, support: Support) -> Tensor:
 
     A simulator's means may be linear in either.
     """
-    return torch.cat([support.to_real(theta), theta[:, _boxed(support)]], dim=1)
+    return torch.cat([support.to_real(theta), theta[:, support.boxed]], dim=1)
 
 
 def one_each(support: Support) -> Tensor:
     """Which of these numbers tell theta apart: itself where it is in a box, (d,)."""
-    boxed = _boxed(support)
+    boxed = support.boxed
     return torch.where(boxed, len(boxed) - 1 + boxed.cumsum(dim=0), torch.arange(len(boxed)))
-
-
-def _boxed(support: Support) -> Tensor:
-    return torch.isfinite(support.lower) & torch.isfinite(support.upper)

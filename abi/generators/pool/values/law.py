@@ -23,13 +23,13 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from ...base import GeneratorState, units
+from ...base import GeneratorState, some_rows, units
 from ...trend import num_terms, with_products
 from . import answers
 from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, log_density
-from .rows import in_parts, some_rows
+from .rows import in_parts
 from .scales import Scales
 from .terms import with_ones
 

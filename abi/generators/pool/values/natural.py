@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 
 from ....training.ridge import best_line
-from ...base import GeneratorState, units
+from ...base import GeneratorState, some_rows, units
 from ...trend import num_terms, with_products
-from .rows import in_parts, some_rows
+from .rows import in_parts
 from .terms import terms_of
 
 _TOGETHER = 1_000_000  # numbers, of values or terms
