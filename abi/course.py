@@ -23,7 +23,7 @@ from .rounds.plausibility import implausible, plausibility
 from .rounds.problem import Problem
 from .rounds.progress import FitProgress
 from .rounds.record import RoundState
-from .rounds.regions.finding import narrowed
+from .rounds.regions.finding import bounds
 from .rounds.steps import Round, Work
 from .training.torch_settings import usual_torch
 
@@ -122,14 +122,15 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
     record = replace(record, check_calls=record.check_calls + plan.calls_before - counted)
     seed = child_seed(plan.seed, 0, REGION)
     calls = plan.calls(plan.rounds_before + 1)
-    regions, _ = narrowed(model, problem, state.regions, state.theta, calls, seed)
+    found = bounds(model, problem, state.regions, state.theta, calls, seed)
     records = (*state.records[:-1], record)
     return replace(
         state,
         model=model,
         kernel=kernel,
-        regions=regions,
+        regions=found.regions,
         records=records,
         final=False,
         reopened=True,
+        left=found.left,
     )

@@ -196,11 +196,8 @@ class RunFolder:
         return self.path / "simulations"
 
     def save(self, state: RoundState) -> None:
-        """Keep the state after a round; its simulations are part of it now.
-
-        One that rounds are to follow after all is kept with all its regions.
-        """
-        save_state(state, self._file(len(state.records)), state.reopened)
+        """Keep the state after a round; its simulations are part of it now."""
+        save_state(state, self._file(len(state.records)))
         shutil.rmtree(self.simulations, ignore_errors=True)
 
     @property
@@ -234,7 +231,7 @@ class RunFolder:
         proposing = states[:-1] if final else states  # files of before name one of the last, too
         regions: tuple[AnyRegion, ...] = ()
         for state in proposing:
-            regions = state.regions if state.reopened else (*regions, *state.regions)
+            regions = state.regions if state.whole else (*regions, *state.regions)
         return replace(states[-1], regions=regions, final=final)
 
     def write_json(self, name: str, values: dict[str, Any]) -> Path:

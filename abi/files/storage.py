@@ -127,8 +127,11 @@ def read_posterior(path: Path, own: nn.Module | None = None) -> dict[str, Any]:
 _EARLIER = "the file is of an earlier version, which kept no check pairs; fit again"
 
 
-def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
-    """Write where the algorithm stands after a round, ``whole`` with the regions before it."""
+def save_state(state: RoundState, path: Path) -> None:
+    """Write where the algorithm stands after a round.
+
+    With all its regions where they are not those of the rounds before and its own.
+    """
     model = state.model.state()
     tensors = prefixed("model", model.tensors)
     tensors |= {"theta": state.theta, "x": state.x, "accepted": state.accepted}
@@ -145,10 +148,10 @@ def save_state(state: RoundState, path: Path, whole: bool = False) -> None:
         held, header["held"] = held_parts(state.model.held)
         tensors |= prefixed("held", held)
     region = state.regions[-1] if state.regions else None
-    if state.reopened:
-        parts = [
-            region_parts(narrowed(part), f"regions.{k}") for k, part in enumerate(state.regions)
-        ]
+    if state.whole:
+        header |= {"reopened": state.reopened, "left": len(state.left)}
+        whole = enumerate((*state.regions, *state.left))
+        parts = [region_parts(narrowed(part), f"regions.{k}") for k, part in whole]
         header["regions"] = [values for _, values in parts]
         for part, _ in parts:
             tensors |= part
@@ -175,8 +178,10 @@ def load_state(
         model = replace(model, held=held)
     whole = header.get("regions")
     regions = region_of_round(tensors, header, model)
+    num_left = header.get("left", 0)  # new in version 16
     if whole is not None:
         regions = restored_regions(tensors, whole)
+    num_own = len(regions) - num_left
     return RoundState(
         kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
@@ -185,9 +190,10 @@ def load_state(
         x=tensors["x"],
         accepted=tensors["accepted"],
         records=tuple(RoundRecord.from_dict(record) for record in header["records"]),
-        regions=regions,
+        regions=regions[:num_own],
         final=header.get("final", False),  # new in version 7
-        reopened=whole is not None,
+        reopened=header.get("reopened", whole is not None),
+        left=regions[num_own:],
     )
 
 

@@ -13,7 +13,8 @@ from simulators.gaps.mechanism import UNDECLARED
 from simulators.random import child_seed
 from simulators.running.engines import Engine
 
-from .problem import Problem, check_width
+from .problem import Problem, check_shapes, check_varies, check_width
+from .rejection import Sampled
 
 _ENOUGH_TO_JUDGE, _MAX_FAILURES, _ALMOST_ALL = 32, 0.9, 0.99
 _SLOW_SECONDS = 1.0  # calls that take longer are kept on disk as they come
@@ -72,3 +73,12 @@ class SimulatorCalls:
         path = self.slow_dir / f"{seed:016x}"
         slow = bool(self.pace) and self.pace[-1] * num_rows > _SLOW_SECONDS
         return path if slow or path.exists() else None
+
+
+def made_before(simulations: Simulations, problem: Problem, seed: int) -> Sampled:
+    """Pairs that were given, as those of the first round; ``seed`` is that of gaps put into x."""
+    check_shapes(simulations, problem.theta_dim, problem.x_o)
+    check_varies(simulations.x)
+    theta, failures = simulations.theta, simulations.failures
+    x = problem.seen(simulations.x, seed)
+    return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)

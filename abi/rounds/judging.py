@@ -44,7 +44,9 @@ def judge_before(before: RoundState, sampled: Sampled, problem: Problem, seed: i
     if q is None or not isinstance(before.kernel, LearnedKernel) or not len(sampled.theta):
         return None
     names, prior = problem.parameter_names, problem.prior
-    regions = check_regions(before.model, prior, before.regions, child_seed(seed, 0))
+    # Beyond regions that were left, all theta are fresh; inside them the first are earlier pairs.
+    own = check_regions(before.model, prior, before.regions, child_seed(seed, 0))
+    regions = (*before.left, *own)
     middle = inside_all(regions, sampled.theta).nonzero()[:_ROUND_PAIRS, 0]
     pairs = CheckPairs(sampled.theta[middle], sampled.x[middle], regions, 0, 0)
     return _judged(q, before.kernel, pairs, names, child_seed(seed, 1), _ROUND_DRAWS, False)

@@ -53,7 +53,7 @@ class RoundRecord:
         check_calls: simulator calls of the verdict on this round's answer, where rounds were added
             after it.
         narrowed: share of the pairs that lie in the region which this round found; None where it
-            made none.
+            made none. Near 1 where the region replaces one that the answer leans on.
     """
 
     round: int
@@ -126,8 +126,9 @@ class RoundState:
         accepted: theta the model was fitted to, (k, d), moved to x_o after the last round.
         records: one a round so far.
         regions: where the posterior lies, at most one a round where proposals are truncated.
+        left: regions that these pairs lie in, and theta of the next round need not.
         final: whether the model is the answer: the plan is done, or the answer good enough.
-        reopened: whether rounds are to follow an answer; its file then holds all the regions.
+        reopened: whether rounds are to follow an answer.
     """
 
     kernel: Kernel
@@ -138,5 +139,11 @@ class RoundState:
     accepted: Tensor
     records: tuple[RoundRecord, ...]
     regions: tuple[AnyRegion, ...] = ()
+    left: tuple[AnyRegion, ...] = ()
     final: bool = False
     reopened: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether its file holds all regions, for they are not those before and one of its own."""
+        return self.reopened or bool(self.left)

@@ -29,6 +29,7 @@ Simulate = Callable[[Tensor, int], Simulations]
 Score = Callable[[Tensor], Tensor]
 """x (n, p) -> estimated distance of its posterior to that of x_o, (n,)."""
 
+_LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _FIRST_WAVE = 32  # a mistake in the simulator shows after 32 calls, not after the whole budget
 _MAX_WAVE = 50_000  # bounds the memory of one wave
 _MAX_ROWS = 100_000  # and of one call of the simulator for theta that wait long
@@ -45,6 +46,8 @@ class Sampled:
         num_dropped: theta dropped after R calls without acceptance.
         num_calls: simulator calls made, failures included.
         failures: simulations that gave no usable result; each cost its theta one call.
+        reused: of the pairs so far that could have been among these, in their order, as many as
+            go with them; None where all do.
     """
 
     theta: Tensor
@@ -53,6 +56,7 @@ class Sampled:
     num_dropped: int
     num_calls: int
     failures: tuple[Failure, ...]
+    reused: int | None = None
 
     @property
     def dropped_fraction(self) -> float:
@@ -206,3 +210,23 @@ def check_kept(kept: Tensor, number: int, tolerance: float) -> None:
             f"`tolerances`: round {number} keeps {int(kept.sum())} of {len(kept)} pairs within "
             f"{tolerance:g}; raise the tolerance or num_simulations."
         )
+
+
+def check_enough(sampled: Sampled, num_pairs: int, pairs_per_round: int | None) -> None:
+    """Refuse to train on next to no pairs.
+
+    Raises:
+        ValueError: naming what limits them.
+    """
+    if num_pairs >= _LEAST_PAIRS:
+        return
+    limited = sampled.num_proposed == pairs_per_round
+    name = "pairs_per_round" if limited else "num_simulations"
+    cure = "more pairs a round" if limited else "more simulations or fewer rounds"
+    lost = sampled.failures
+    failed = f", of which {len(lost)} failed ({lost[0].reason})," if lost else ""
+    cure += ", or correct the simulator" if lost else ", or raise max_retries"
+    raise ValueError(
+        f"`{name}`: {sampled.num_calls} calls{failed} left {num_pairs} pairs to train on, "
+        f"fewer than {_LEAST_PAIRS}; ask for {cure}."
+    )

@@ -23,26 +23,26 @@ from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check, Distance
 from .answer import Fitted, Pairs, fit_answer, fit_proposal, pool_answer
-from .calls import SimulatorCalls
+from .calls import SimulatorCalls, made_before
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
-from .problem import Problem, check_shapes, check_varies
+from .problem import Problem, check_varies
 from .progress import FitProgress
 from .record import RoundRecord, RoundState
-from .regions.drawing import sample_inside
-from .regions.finding import narrowed
+from .regions.finding import Bounds, bounds
+from .regions.leaning import refilled
 from .regions.region import AnyRegion, inside_all
 from .rejection import (
     Sampled,
     accept_all,
     acceptance_tolerance,
     approximate_rejection,
+    check_enough,
     check_kept,
     in_turn,
 )
 from .schedule import Done, Made, Next, next_round
 
-_LEAST_PAIRS = 50  # below this neither network nor generator can be fitted
 _REGION_FLOWS, _REGION_STEPS = 2, 1 / 3  # flows: two see tails that one misses
 _MAX_TRIES = 200  # draws of the proposal a theta inside the support may take
 
@@ -96,12 +96,11 @@ class Round:
         regions = before.regions if before else ()
         pairs = Pairs(theta, x, kept)
         accepted, model, generator_log = self._fit(kernel, pairs, regions, seed, last)
-        share = None
+        found = Bounds(regions)
         if self._truncates and not last:
             self.shown.phase("finding the region")
             calls = self._next(before, Made(sampled.num_calls)).calls
-            own = child_seed(seed, 4)
-            regions, share = narrowed(model, self.problem, regions, theta, calls, own)
+            found = bounds(model, self.problem, regions, theta, calls, child_seed(seed, 4))
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         record = RoundRecord(
             round=number,
@@ -120,11 +119,12 @@ class Round:
             before=judged,
             moved=self._moved(before, model, child_seed(seed, 7)),
             answer=None if self._asks_none else moments(model, child_seed(seed, 8)),
-            narrowed=share,
+            narrowed=found.share,
         )
         self.shown.finish(record)
         records = (*before.records, record) if before else (record,)
-        return RoundState(kernel, tolerance, model, theta, x, accepted, records, regions, last)
+        cut = found.regions, found.left
+        return RoundState(kernel, tolerance, model, theta, x, accepted, records, *cut, last)
 
     def _fit(
         self, kernel: Kernel, pairs: Pairs, regions: tuple[AnyRegion, ...], seed: int, last: bool
@@ -201,18 +201,18 @@ class Round:
     def _sample(self, before: RoundState | None, num_calls: int, seed: int) -> Sampled:
         """Step 3: pairs from the current proposal."""
         if before is None and self.work.simulations is not None:
-            return self._given(self.work.simulations, seed)
+            return made_before(self.work.simulations, self.problem, child_seed(seed, 1))
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
             self.shown.phase("proposing")
-            regions = before.regions if before else ()
             limit = self.plan.config.pairs_per_round
             wanted = num_calls if limit is None else min(num_calls, limit)
-            theta = sample_inside(self.problem.prior, regions, wanted, child_seed(seed, 0))
+            theta, reused = self._inside(before, wanted, child_seed(seed, 0))
             sampled = approximate_rejection(
                 in_turn(theta), simulate, accept_all, float("inf"),
                 max_retries=1, num_calls=len(theta), on_calls=self.shown.calls,
             )  # fmt: skip
+            sampled = replace(sampled, reused=reused)
         else:
             sampled = approximate_rejection(
                 lambda count, key: self._propose(before, count, child_seed(seed, 0, key)), simulate,
@@ -224,13 +224,12 @@ class Round:
         check_varies(sampled.x)
         return sampled
 
-    def _given(self, simulations: Simulations, seed: int) -> Sampled:
-        """The first round's pairs, made before."""
-        check_shapes(simulations, self.problem.theta_dim, self.problem.x_o)
-        check_varies(simulations.x)
-        theta, failures = simulations.theta, simulations.failures
-        x = self.problem.seen(simulations.x, child_seed(seed, 1))
-        return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
+    def _inside(self, before: RoundState | None, num: int, seed: int) -> tuple[Tensor, int | None]:
+        """Draws of the prior inside the regions, and how many of the pairs so far go with them."""
+        if before is None:
+            return sample_prior(self.problem.prior, num, seed), None
+        left = before.left if self.plan.config.reuse_simulations else ()
+        return refilled(self.problem.prior, before.regions, left, before.theta, num, seed)
 
     def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
         """Draw theta (count, d) from the prior or the last generator, inside the support."""
@@ -257,19 +256,11 @@ class Round:
                 inside = inside_all(before.regions, before.theta)
             else:
                 inside = before.kernel(before.x) <= before.tolerance
+            if sampled.reused is not None:
+                inside &= inside.cumsum(dim=0) <= sampled.reused
             theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
             x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
-        if len(theta) < _LEAST_PAIRS:
-            limited = sampled.num_proposed == self.plan.config.pairs_per_round
-            name = "pairs_per_round" if limited else "num_simulations"
-            cure = "more pairs a round" if limited else "more simulations or fewer rounds"
-            lost = sampled.failures
-            failed = f", of which {len(lost)} failed ({lost[0].reason})," if lost else ""
-            cure += ", or correct the simulator" if lost else ", or raise max_retries"
-            raise ValueError(
-                f"`{name}`: {sampled.num_calls} calls{failed} left {len(theta)} pairs to train on, "
-                f"fewer than {_LEAST_PAIRS}; ask for {cure}."
-            )
+        check_enough(sampled, len(theta), self.plan.config.pairs_per_round)
         return theta, x
 
     def _train(

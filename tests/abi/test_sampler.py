@@ -12,13 +12,14 @@ import numpy as np
 import problems
 import pytest
 import torch
-from fits import BY_GENERATOR, QUICK, SMALL, X_O, quick_fit
+from fits import BY_GENERATOR, QUICK, SMALL, TRAINED, X_O, quick_fit
 from torch import Tensor
 
 import abi
 from abi.config import Encoder
 from abi.files.origin import from_origin, origin_of
 from abi.plan import Plan
+from abi.rounds.regions import leaning
 from simulators import MG1, GaussianLinear, Simulations, from_function, sample_prior, simulate
 
 
@@ -173,6 +174,24 @@ def test_a_resumed_fit_is_the_uninterrupted_fit(tmp_path: Path) -> None:
     resumed = abi.resume(cut, problems.BOX, problems.simulate, progress=False)
     assert torch.equal(resumed.sample((100,)), whole.sample((100,)))
     assert [r.tolerance for r in resumed.rounds] == [r.tolerance for r in whole.rounds]
+
+
+def test_a_fit_that_left_a_region_resumes_as_it_would_have_gone_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaning, "_LEANS", -1.0)  # every region is leaned on
+    asked = {"num_simulations": 1_500, "num_rounds": 3, "config": TRAINED}
+    whole = quick_fit(run_dir=tmp_path / "whole", **asked)
+    first, second, third = whole.rounds
+    assert first.narrowed is not None
+    assert second.narrowed is not None
+    assert third.pairs > third.proposed  # earlier pairs serve on
+    cut = tmp_path / "cut"
+    with pytest.raises(KeyboardInterrupt):
+        quick_fit(simulator=problems.interrupted_after(cut, 2), run_dir=cut, **asked)
+    resumed = abi.resume(cut, problems.BOX, problems.simulate, progress=False)
+    assert torch.equal(resumed.sample((100,)), whole.sample((100,)))
+    assert resumed.rounds[-1].pairs == third.pairs
 
 
 def test_a_run_of_importable_parts_resumes_by_its_folder_alone(tmp_path: Path) -> None:

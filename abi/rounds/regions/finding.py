@@ -13,7 +13,7 @@ well won nothing where flows are too sure of themselves: the larger regions cost
 
 Pairs whose theta come from the prior cut to T have the same theta | x_o: the prior's density
 cancels, and each of them serves the next round. Regions are nested: a theta must lie in all of
-those before it.
+those before it, but for those that turn out to cut the answer (:mod:`abi.rounds.regions.leaning`).
 
 Where few of the pairs lie inside, q is a guess, for next to no theta was simulated there. First
 answers to the queue, from 200 to 600 pairs, were so sure of themselves that regions with two pairs
@@ -47,7 +47,7 @@ theta and for a prior without a density are ours.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -60,6 +60,7 @@ from ...generators.base import GenerativeModel
 from ...generators.conditional import ConditionalFlows
 from ...generators.flow import FlowModel
 from .drawing import PER_DRAW, can_fill, can_resample, draw_by_rejection, is_wide
+from .leaning import leaned_on
 from .region import AnyRegion, Region, SharedRegion
 
 OUTSIDE = 1e-4  # alpha
@@ -88,17 +89,33 @@ class Asked(Protocol):
         ...
 
 
-def narrowed(
+@dataclass(frozen=True)
+class Bounds:
+    """Where the theta of the next round lie.
+
+    Attributes:
+        regions: in all of these.
+        share: of theta so far that lie in the new one of them; None where none is new.
+        left: regions that theta so far lie in, and the next need not.
+    """
+
+    regions: tuple[AnyRegion, ...]
+    share: float | None = None
+    left: tuple[AnyRegion, ...] = ()
+
+
+def bounds(
     model: GenerativeModel,
     asked: Asked,
     before: tuple[AnyRegion, ...],
     theta: Tensor,
     num_calls: int,
     seed: int,
-) -> tuple[tuple[AnyRegion, ...], float | None]:
-    """The regions that the next round draws from, and the share of theta in a new one, or None.
+) -> Bounds:
+    """Where the next round draws theta from.
 
-    There is a new one where it is worthwhile and can be filled.
+    There is a new region where it is worthwhile, or takes the place of some that the answer leans
+    on, and can be filled.
 
     Args:
         model: the answer, which says where the posterior is at x_o, or at any of several x.
@@ -109,14 +126,19 @@ def narrowed(
         seed: of the draws that place the region, and try whether it can be filled.
     """
     q = ConditionalFlows.of(model)
+    held = before
     if asked.several is None or q is None:
-        region: AnyRegion = high_density_region(model, asked.prior, before, seed, theta=theta)
+        leaned = leaned_on(model, before, child_seed(seed, 3))
+        held = tuple(region for region in before if region not in leaned)
+        region: AnyRegion = high_density_region(model, asked.prior, held, seed, theta=theta)
     else:
         region = shared_region(q, asked.several, asked.prior, before, seed, theta)
-    more = (*before, region)
-    if worthwhile(region, theta, num_calls) and can_fill(asked.prior, more, child_seed(seed, 2)):
-        return more, float(region.contains(theta).float().mean())
-    return before, None
+    more = (*held, region)
+    wanted = len(held) < len(before) or worthwhile(region, theta, num_calls)
+    if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
+        return Bounds(before)
+    share = float(region.contains(theta).float().mean())
+    return Bounds(more, share, before if len(held) < len(before) else ())
 
 
 def high_density_region(

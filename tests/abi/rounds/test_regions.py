@@ -18,7 +18,8 @@ from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
 from abi.rounds.regions import drawing, finding
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import high_density_region, narrowed, worthwhile
+from abi.rounds.regions.finding import bounds, high_density_region, worthwhile
+from abi.rounds.regions.leaning import leaned_on, refilled
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
@@ -150,14 +151,53 @@ def test_a_region_holds_some_of_the_pairs_that_its_flow_has_learned_from(flow: F
 def test_a_region_that_contradicts_those_before_is_not_made() -> None:
     there, elsewhere = narrow_flow(-2.0, 0.2), narrow_flow(2.0, 0.2)
     asked = Asked(BOX)
-    regions, share = narrowed(there, asked, (), BOX_DRAWS, 500, seed=1)
+    first = bounds(there, asked, (), BOX_DRAWS, 500, seed=1)
+    regions = first.regions
     assert len(regions) == 1
-    assert share == float(regions[0].contains(BOX_DRAWS).float().mean())
+    assert first.share == float(regions[0].contains(BOX_DRAWS).float().mean())
     theta = sample_inside(BOX, regions, 500, seed=2)
     far = high_density_region(elsewhere, BOX, regions, seed=1)
     assert worthwhile(far, theta, 500)  # by how many it leaves out
     theta = torch.cat([theta, elsewhere.sample(50, seed=4)])  # else its edge is lowered
-    assert narrowed(elsewhere, asked, regions, theta, 500, seed=3) == (regions, None)
+    found = bounds(elsewhere, asked, regions, theta, 500, seed=3)
+    assert (found.regions, found.share, found.left) == (regions, None, ())
+
+
+def test_a_region_that_the_answer_leans_on_is_left_for_its_own() -> None:
+    small = high_density_region(narrow_flow(0.2, 0.1), BOX, (), seed=1)
+    wide = high_density_region(narrow_flow(0.5, 0.6), BOX, (), seed=1)
+    answer = narrow_flow(0.4, 0.15)
+    assert leaned_on(answer, (wide, small), seed=1) == (small,)
+    assert leaned_on(narrow_flow(0.2, 0.1, seed=1), (wide, small), seed=1) == ()
+    theta = sample_inside(BOX, (wide, small), 300, seed=2)
+    found = bounds(answer, Asked(BOX), (wide, small), theta, 200, seed=3)
+    assert found.left == (wide, small)
+    assert found.regions[0] is wide
+    draws = answer.sample(5_000, seed=4)
+    assert float(inside_all((wide, small), draws).float().mean()) < 0.9
+    assert float(inside_all(found.regions, draws).float().mean()) > 0.99
+
+
+@pytest.mark.parametrize("num_before", [20, 300, 5_000])
+def test_pairs_from_a_region_that_was_left_count_as_draws_of_the_new_one(
+    flow: FlowModel, num_before: int
+) -> None:
+    """Those made before and those to come are together what one draw of the prior would be."""
+    old = high_density_region(narrow_flow(0.5, 0.1), BOX, (), seed=1)
+    new = high_density_region(flow, BOX, (), seed=1)
+    before = sample_inside(BOX, (old,), num_before, seed=2)
+    theta, reused = refilled(BOX, (new,), (old,), before, 400, seed=3)
+    assert reused is not None
+    assert len(theta) == 400
+    assert new.contains(theta).all()
+    earlier = before[new.contains(before)]
+    assert reused == min(reused, len(earlier))
+    exact = sample_inside(BOX, (new,), 20_000, seed=4)
+    share = float(old.contains(exact).float().mean())
+    together = torch.cat([earlier[:reused], theta])
+    off = float(old.contains(together).float().mean()) - share
+    assert abs(off) < 4.0 * math.sqrt(share * (1.0 - share) / len(together))
+    assert refilled(BOX, (new,), (), before, 400, seed=3)[1] is None
 
 
 def test_a_mixture_has_regions_too() -> None:

@@ -1,0 +1,84 @@
+"""Regions that an answer leans on, and that are therefore left again.
+
+A region found from few pairs may cut the posterior. The flows of later rounds, which have learned
+it from more pairs inside, then crowd at its edge and leak beyond it: of epidemics, 1,000 calls,
+whose regions from 195 pairs left out 21%, 8% and 5% of the exact posterior, 3% to 5% of their draws
+lay within a nat of the edge or beyond, where none of the regions that left out less than half a
+percent had one draw in a hundred. In ten dimensions flows do not show what they have not seen: of
+GLMs that lost 10% and 3% no draw came near the edge.
+
+A region that is leaned on is replaced by that of the new answer, which may reach beyond it. Pairs
+from inside the old one serve on, yet alone they would be too dense there: :func:`refilled` makes
+draws of the prior inside the new region, of which the first that lie in the old one have been
+simulated before. (Those three epidemics' C2ST fell from .568 to .524, ten observations' mean from
+.560 to .548.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from simulators import Prior
+
+from ...generators.base import GenerativeModel
+from .drawing import sample_inside
+from .region import AnyRegion, Region, inside_all
+
+_LEANS, _LOST = 0.01, 0.5  # share of draws at the edge; where more, the answer is elsewhere
+_NEAR = 1.0  # nats inside the edge
+_DRAWS = 5_000
+
+
+def leaned_on(
+    model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int
+) -> tuple[AnyRegion, ...]:
+    """Those of the regions at whose edge, or beyond it, the answer has draws to speak of.
+
+    An answer of which most lies there contradicts them: it was learned inside, and is not followed.
+    """
+    if not regions:
+        return ()
+    draws = model.sample(_DRAWS, seed)
+    return tuple(region for region in regions if _LEANS < _at_edge(region, draws) < _LOST)
+
+
+def _at_edge(region: AnyRegion, draws: Tensor) -> float:
+    """Share of draws (n, d) near a region's edge or beyond it; of a shared region beyond it."""
+    if isinstance(region, Region):
+        region = replace(region, log_threshold=region.log_threshold + _NEAR)
+    return 1.0 - float(region.contains(draws).float().mean())
+
+
+def refilled(
+    prior: Prior,
+    regions: tuple[AnyRegion, ...],
+    left: tuple[AnyRegion, ...],
+    theta: Tensor,
+    num_samples: int,
+    seed: int,
+) -> tuple[Tensor, int | None]:
+    """Draws of the prior inside regions, which may reach beyond those before.
+
+    Args:
+        prior: what the regions are filled from.
+        regions: that all pairs are to lie in.
+        left: that those so far lie in, and the others need not; none where the regions do not
+            reach beyond those before.
+        theta: of the pairs so far (n, d), the prior's draws in those they lie in.
+        num_samples: m, how many are to be simulated.
+        seed: of the draws.
+
+    Returns:
+        What is to be simulated (m, d), and how many of theta inside the regions, in their order,
+        go with it; None where all do.
+    """
+    if not left:
+        return sample_inside(prior, regions, num_samples, seed), None
+    num_inside = int(inside_all(regions, theta).sum())
+    draws = sample_inside(prior, regions, num_inside + num_samples, seed)
+    again = inside_all(left, draws)
+    known = again & (again.cumsum(dim=0) <= num_inside)
+    needed = (~known).cumsum(dim=0) <= num_samples
+    return draws[needed & ~known], int((needed & known).sum())
