@@ -27,6 +27,7 @@ from .checks import CheckPairs, candidates_of, check_regions, draw_checks, draws
 from .problem import Problem
 from .reach import Reach
 from .record import Moments, RoundRecord, RoundState
+from .regions.leaning import leaning_on
 from .regions.region import AnyRegion, inside_all
 from .rejection import Sampled
 
@@ -232,9 +233,10 @@ def judge_further(
 def judge_answer(answer: Answer, pairs: CheckPairs, seed: int) -> Verdict:
     """The verdict on the last answer, by pairs of its own."""
     q, kernel, records = answer.q, answer.kernel, answer.records
-    marginals, everywhere = None, answer.everywhere
+    marginals, edge, everywhere = None, None, answer.everywhere
     if not everywhere:
         marginals = from_marginals(q.model, kernel, child_seed(seed, 1))
+        edge = leaning_on(q.model, answer.reach.regions, child_seed(seed, 2))
     key = child_seed(seed, 0)
     return verdict_of(
         _judged(q, kernel, pairs, answer.names, key, everywhere=everywhere),
@@ -244,6 +246,7 @@ def judge_answer(answer: Answer, pairs: CheckPairs, seed: int) -> Verdict:
         rounds=rounds_of(records),
         moved=records[-1].moved,
         marginals=marginals,
+        edge=edge,
         everywhere=everywhere,
         seed=seed,
     )

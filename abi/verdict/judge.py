@@ -15,7 +15,7 @@ from validation.swaps.deviations import Deviation, deviations, expected_c2st
 from validation.swaps.panel import panel
 from validation.swaps.words import TESTS, p_text, wrong_words
 
-from .record import ALPHA, RARE, Check, Distance, Outcome, RoundCheck, Verdict
+from .record import ALPHA, RARE, Check, Distance, Outcome, RoundCheck, Verdict, edge_words
 
 LEAST_PAIRS = 20
 """Fewer judge nothing."""
@@ -73,11 +73,12 @@ def verdict_of(
     rounds: tuple[RoundCheck, ...] = (),
     moved: Distance | None = None,
     marginals: Distance | None = None,
+    edge: float | None = None,
     everywhere: bool = False,
     seed: int = 0,
 ) -> Verdict:
     """What a check, and what else is known of the fit, allow to say."""
-    outcome, headline = _outcome(check, x_o_p_value, num_calls)
+    outcome, headline = _outcome(check, x_o_p_value, num_calls, edge)
     return Verdict(
         outcome,
         headline,
@@ -88,6 +89,7 @@ def verdict_of(
         rounds,
         moved,
         marginals,
+        edge,
         seed,
         everywhere,
     )
@@ -98,7 +100,9 @@ def untold(reason: str, x_o_p_value: float | None = None) -> Verdict:
     return Verdict("cannot tell", f"cannot tell: {reason}", Check(0), x_o_p_value)
 
 
-def _outcome(check: Check, x_o_p_value: float | None, num_calls: int) -> tuple[Outcome, str]:
+def _outcome(
+    check: Check, x_o_p_value: float | None, num_calls: int, edge: float | None
+) -> tuple[Outcome, str]:
     rare = x_o_p_value is not None and x_o_p_value <= RARE
     unusual = f"cannot tell: x_o is unusual data of this model (p = {x_o_p_value or 0.0:.2g})"
     few = f"{check.num_pairs} check pairs can be used, and {LEAST_PAIRS} are needed"
@@ -108,10 +112,15 @@ def _outcome(check: Check, x_o_p_value: float | None, num_calls: int) -> tuple[O
         return "cannot tell", f"cannot tell: only {few}; {_MORE} makes more"
     if check.rejects:
         return "fails", _fails(check, check.p_value)
+    doubt = None
     if rare:
-        return "cannot tell", (
-            f"{unusual}; around it the answer is not rejected (p = {check.p_value:.2g})"
+        doubt = f"{unusual}; around it the answer is not rejected (p = {check.p_value:.2g})"
+    elif edge is not None:
+        doubt = (
+            f"cannot tell: {edge_words(edge)}, and no check sees beyond it; posterior.refine() does"
         )
+    if doubt is not None:
+        return "cannot tell", doubt
     missed = [name for name, p in check.controls.items() if p > ALPHA]
     if missed or not all(map(resolved, check.parameters)):
         return "cannot tell", _unseen(check, num_calls)

@@ -99,6 +99,11 @@ class RoundCheck:
     check: Check
 
 
+def edge_words(share: float) -> str:
+    """What :attr:`Verdict.edge` says."""
+    return f"{share:.1%} of the answer lies at the edge of what was simulated"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """May this answer be trusted? ``print(verdict)`` says so in about ten lines.
@@ -115,6 +120,8 @@ class Verdict:
         moved: how far the last round moved the answer at x_o.
         marginals: how far the answer is at x_o from the marginals that the quantile network
             predicts there.
+        edge: share of the answer that lies at the edge of where theta was simulated, or beyond it,
+            where it is a hundredth or more; the posterior may go on there, and no check sees it.
         seed: of the tests.
         everywhere: whether the tests are over all x of the model, because there is no x_o.
     """
@@ -128,6 +135,7 @@ class Verdict:
     rounds: tuple[RoundCheck, ...] = ()
     moved: Distance | None = None
     marginals: Distance | None = None
+    edge: float | None = None
     seed: int = 0
     everywhere: bool = False
 
@@ -151,7 +159,8 @@ class Verdict:
     def more_calls(self) -> str | None:
         """What more calls for the fit would likely bring; None where no round judged another.
 
-        They help while the last round still moved the answer beyond chance, or an error shows.
+        They help while the last round still moved the answer beyond chance, an error shows, or the
+        answer leans on the edge of what was simulated.
         """
         parts, curve = self.check.parameters, self.bias_by_calls
         if self.moved is None or not parts or not curve:
@@ -159,9 +168,14 @@ class Verdict:
         so_far = ", ".join(f"{bias:.2f} after {calls:,}" for calls, bias in curve)
         now = max(abs(part.bias) for part in parts)
         told = f"the largest bias was {so_far} and is {now:.2f} sd"
-        wrong = any(part.wrong for part in parts)
-        if self.moved.apart or wrong:
-            why = "the last round still moved the answer" if self.moved.apart else "an error shows"
+        why = None
+        if self.moved.apart:
+            why = "the last round still moved the answer"
+        elif any(part.wrong for part in parts):
+            why = "an error shows"
+        elif self.edge is not None:
+            why = edge_words(self.edge)
+        if why is not None:
             return f"more calls would likely bring it nearer: {why}; {told}"
         return f"more calls would likely bring little: the last round moved nothing; {told}"
 
@@ -181,6 +195,8 @@ class Verdict:
             lines.append(
                 f"  did the rounds settle? the last moved it by {self.moved}{self._by_calls()}"
             )
+        if self.edge is not None:
+            lines.append(f"  simulated all around?  {edge_words(self.edge)}")
         if self.marginals is not None:
             lines.append(f"    quantile network     {self.marginals} from the answer")
         return "\n".join(lines)

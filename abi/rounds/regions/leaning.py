@@ -38,17 +38,31 @@ def leaned_on(
 
     An answer of which most lies there contradicts them: it was learned inside, and is not followed.
     """
+    shares = _at_edges(model, regions, seed)
+    return tuple(
+        region for region, share in zip(regions, shares, strict=True) if _LEANS < share < _LOST
+    )
+
+
+def leaning_on(model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int) -> float | None:
+    """The largest share of an answer's draws at a region's edge, or beyond; None where small."""
+    share = max(_at_edges(model, regions, seed), default=0.0)
+    return share if share > _LEANS else None
+
+
+def _at_edges(model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int) -> list[float]:
+    """Share of an answer's draws near each region's edge or beyond it."""
     if not regions:
-        return ()
+        return []
     draws = model.sample(_DRAWS, seed)
-    return tuple(region for region in regions if _LEANS < _at_edge(region, draws) < _LOST)
+    return [1.0 - float(_middle(region).contains(draws).float().mean()) for region in regions]
 
 
-def _at_edge(region: AnyRegion, draws: Tensor) -> float:
-    """Share of draws (n, d) near a region's edge or beyond it; of a shared region beyond it."""
+def _middle(region: AnyRegion) -> AnyRegion:
+    """A region but for its edge; of several posteriors all of it."""
     if isinstance(region, Region):
-        region = replace(region, log_threshold=region.log_threshold + _NEAR)
-    return 1.0 - float(region.contains(draws).float().mean())
+        return replace(region, log_threshold=region.log_threshold + _NEAR)
+    return region
 
 
 def refilled(

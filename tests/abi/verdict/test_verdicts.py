@@ -212,6 +212,20 @@ def test_a_rare_x_o_is_named_as_such_in_print() -> None:
     assert "rare data, wrong units, or a wrong model" in str(told(check(0.5), 0.003))
 
 
+def test_an_answer_at_the_edge_of_what_was_simulated_does_not_pass() -> None:
+    def leaning(some: Check, x_o_p_value: float = 0.4) -> Verdict:
+        return verdict_of(some, x_o_p_value=x_o_p_value, num_calls=210, failures=0, edge=0.034)
+
+    verdict = leaning(check(0.5))
+    assert told(check(0.5)).passes
+    assert verdict.outcome == "cannot tell"
+    assert "3.4% of the answer lies at the edge of what was simulated" in verdict.headline
+    assert "simulated all around?  3.4% of the answer" in str(verdict)
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).edge == 0.034
+    assert leaning(check(0.001)).outcome == "fails"
+    assert "unusual data" in leaning(check(0.5), 0.003).headline
+
+
 def test_a_verdict_cannot_be_edited(whole: Verdict) -> None:
     with pytest.raises(FrozenInstanceError):
         whole.outcome = "passes"  # type: ignore[misc]
