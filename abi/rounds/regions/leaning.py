@@ -28,7 +28,7 @@ from .region import AnyRegion, Region, inside_all
 
 _LEANS, _LOST = 0.01, 0.5  # share of draws at the edge; where more, the answer is elsewhere
 _NEAR = 1.0  # nats inside the edge
-_DRAWS = 5_000
+_DRAWS, _FEWER = 5_000, 2_000  # of a round's answer, and of the last, which is only reported
 
 
 def leaned_on(
@@ -38,7 +38,7 @@ def leaned_on(
 
     An answer of which most lies there contradicts them: it was learned inside, and is not followed.
     """
-    shares = _at_edges(model, regions, seed)
+    shares = _at_edges(model, regions, _DRAWS, seed)
     return tuple(
         region for region, share in zip(regions, shares, strict=True) if _LEANS < share < _LOST
     )
@@ -46,15 +46,17 @@ def leaned_on(
 
 def leaning_on(model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int) -> float | None:
     """The largest share of an answer's draws at a region's edge, or beyond; None where small."""
-    share = max(_at_edges(model, regions, seed), default=0.0)
+    share = max(_at_edges(model, regions, _FEWER, seed), default=0.0)
     return share if share > _LEANS else None
 
 
-def _at_edges(model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int) -> list[float]:
+def _at_edges(
+    model: GenerativeModel, regions: tuple[AnyRegion, ...], num_draws: int, seed: int
+) -> list[float]:
     """Share of an answer's draws near each region's edge or beyond it."""
     if not regions:
         return []
-    draws = model.sample(_DRAWS, seed)
+    draws = model.sample(num_draws, seed)
     return [1.0 - float(_middle(region).contains(draws).float().mean()) for region in regions]
 
 
