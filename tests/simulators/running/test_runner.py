@@ -178,12 +178,13 @@ def test_an_engine_keeps_its_workers_between_runs_and_replaces_dead_ones() -> No
     engine = open_engine(2, timeout=60.0)
     first = set(simulate(process_ids, submission(64), engine=engine).x.flatten().tolist())
     again = set(simulate(process_ids, submission(64), engine=engine).x.flatten().tolist())
-    assert again <= first
-    assert os.getpid() not in first
-    for pid in first:
+    known = first | again  # a run may be over before the second worker has begun
+    assert len(known) <= 2
+    assert os.getpid() not in known
+    for pid in known:
         os.kill(int(pid), signal.SIGKILL)
     last = set(simulate(process_ids, submission(64), engine=engine).x.flatten().tolist())
-    assert not last & first
+    assert not last & known
     engine.close()
     assert not any(alive(int(pid)) for pid in last)
 
