@@ -147,3 +147,9 @@ class RoundState:
     def whole(self) -> bool:
         """Whether its file holds all regions, for they are not those before and one of its own."""
         return self.reopened or bool(self.left)
+
+    @property
+    def worked(self) -> float:
+        """Share of the theta proposed so far that were simulated without failure, above 0."""
+        proposed = sum(record.proposed for record in self.records)
+        return 1.0 - sum(record.failures for record in self.records) / max(1, proposed)

@@ -229,7 +229,8 @@ class Round:
         if before is None:
             return sample_prior(self.problem.prior, num, seed), None
         left = before.left if self.plan.config.reuse_simulations else ()
-        return refilled(self.problem.prior, before.regions, left, before.theta, num, seed)
+        known = before.theta, num, seed, before.worked
+        return refilled(self.problem.prior, before.regions, left, *known)
 
     def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
         """Draw theta (count, d) from the prior or the last generator, inside the support."""

@@ -74,6 +74,7 @@ def refilled(
     theta: Tensor,
     num_samples: int,
     seed: int,
+    worked: float = 1.0,
 ) -> tuple[Tensor, int | None]:
     """Draws of the prior inside regions, which may reach beyond those before.
 
@@ -85,6 +86,8 @@ def refilled(
         theta: of the pairs so far (n, d), the prior's draws in those they lie in.
         num_samples: m, how many are to be simulated.
         seed: of the draws.
+        worked: share of the simulations so far that gave a pair, above 0: each of theta stands for
+            1 / worked draws, as those to come do.
 
     Returns:
         What is to be simulated (m, d), and how many of theta inside the regions, in their order,
@@ -92,9 +95,9 @@ def refilled(
     """
     if not left:
         return sample_inside(prior, regions, num_samples, seed), None
-    num_inside = int(inside_all(regions, theta).sum())
+    num_inside = round(int(inside_all(regions, theta).sum()) / worked)
     draws = sample_inside(prior, regions, num_inside + num_samples, seed)
     again = inside_all(left, draws)
     known = again & (again.cumsum(dim=0) <= num_inside)
     needed = (~known).cumsum(dim=0) <= num_samples
-    return draws[needed & ~known], int((needed & known).sum())
+    return draws[needed & ~known], round(int((needed & known).sum()) * worked)

@@ -183,18 +183,20 @@ def test_a_region_that_the_answer_leans_on_is_left_for_its_own() -> None:
     assert float(inside_all(found.regions, draws).float().mean()) > 0.99
 
 
+@pytest.mark.parametrize("worked", [1.0, 0.5])
 @pytest.mark.parametrize("num_before", [20, 300, 5_000])
 def test_pairs_from_a_region_that_was_left_count_as_draws_of_the_new_one(
-    flow: FlowModel, num_before: int
+    flow: FlowModel, num_before: int, worked: float
 ) -> None:
     """Those made before and those to come are together what one draw of the prior would be."""
     old = high_density_region(narrow_flow(0.5, 0.1), BOX, (), seed=1)
     new = high_density_region(flow, BOX, (), seed=1)
     before = sample_inside(BOX, (old,), num_before, seed=2)
-    theta, reused = refilled(BOX, (new,), (old,), before, 400, seed=3)
+    theta, reused = refilled(BOX, (new,), (old,), before, 800, 3, worked)
     assert reused is not None
-    assert len(theta) == 400
+    assert len(theta) == 800
     assert new.contains(theta).all()
+    theta = theta[torch.rand(800, generator=torch_generator(5)) < worked]  # the others failed
     earlier = before[new.contains(before)]
     assert reused == min(reused, len(earlier))
     exact = sample_inside(BOX, (new,), 20_000, seed=4)
@@ -202,7 +204,7 @@ def test_pairs_from_a_region_that_was_left_count_as_draws_of_the_new_one(
     together = torch.cat([earlier[:reused], theta])
     off = float(old.contains(together).float().mean()) - share
     assert abs(off) < 4.0 * math.sqrt(share * (1.0 - share) / len(together))
-    assert refilled(BOX, (new,), (), before, 400, seed=3)[1] is None
+    assert refilled(BOX, (new,), (), before, 400, 3)[1] is None
 
 
 def test_a_mixture_has_regions_too() -> None:
