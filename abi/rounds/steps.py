@@ -123,8 +123,10 @@ class Round:
         )
         self.shown.finish(record)
         records = (*before.records, record) if before else (record,)
-        cut = found.regions, found.left
-        return RoundState(kernel, tolerance, model, theta, x, accepted, records, *cut, last)
+        return RoundState(
+            kernel, tolerance, model, theta, x, accepted, records,
+            found.regions, found.left, last,
+        )  # fmt: skip
 
     def _fit(
         self, kernel: Kernel, pairs: Pairs, regions: tuple[AnyRegion, ...], seed: int, last: bool
@@ -229,8 +231,9 @@ class Round:
         if before is None:
             return sample_prior(self.problem.prior, num, seed), None
         left = before.left if self.plan.config.reuse_simulations else ()
-        known = before.theta, num, seed, before.worked
-        return refilled(self.problem.prior, before.regions, left, *known)
+        return refilled(
+            self.problem.prior, before.regions, left, before.theta, num, seed, before.worked
+        )
 
     def _propose(self, before: RoundState | None, count: int, seed: int) -> Tensor:
         """Draw theta (count, d) from the prior or the last generator, inside the support."""

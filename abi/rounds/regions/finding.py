@@ -134,11 +134,12 @@ def bounds(
     else:
         region = shared_region(q, asked.several, asked.prior, before, seed, theta)
     more = (*held, region)
-    wanted = len(held) < len(before) or worthwhile(region, theta, num_calls)
+    left = before if len(held) < len(before) else ()
+    wanted = left or worthwhile(region, theta, num_calls)
     if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
         return Bounds(before)
     share = float(region.contains(theta).float().mean())
-    return Bounds(more, share, before if len(held) < len(before) else ())
+    return Bounds(more, share, left)
 
 
 def high_density_region(
