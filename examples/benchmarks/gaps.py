@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
 import abi
+from abi.studies.engine import tables
 from simulators import trials, with_gaps
 
 HERE = Path(__file__).parent
@@ -191,16 +192,14 @@ def amortised() -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    lines = [
-        "| case | way | bias, exact sds | sd over exact | verdict | encoder | CPU s |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    written = []
     for row in rows:
         bias = ", ".join(f"{value:+.2f}" for value in row["bias_in_exact_sds"])
         ratio = ", ".join(f"{value:.2f}" for value in row["sd_over_exact"])
         words = row["case"], row["way"], bias, ratio, row["verdict"], row["encoder"]
-        lines.append(f"| {' | '.join(map(str, words))} | {row['cpu_seconds']:.0f} |")
-    return "\n".join(lines)
+        written.append([*words, f"{row['cpu_seconds']:.0f}"])
+    heads = "case", "way", "bias, exact sds", "sd over exact", "verdict", "encoder", "CPU s"
+    return "\n".join(tables.table(heads, written))
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ a side; 0.5 is perfect) and the bias of the worse mean in exact sds, at those fi
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from statistics import mean
@@ -21,6 +20,7 @@ from torch import Tensor
 
 import abi
 from abi.metrics import c2st
+from abi.studies.engine.tables import table, write_results
 from simulators import TwoMoons, sample_joint
 
 HERE = Path(__file__)
@@ -60,19 +60,17 @@ def main() -> None:
         {"way": f"abi.fit, the first {SEPARATE} one by one", "calls": SEPARATE * EACH,
          "cpu": spent, "judged": alone},
     ]  # fmt: skip
-    HERE.with_suffix(".json").write_text(json.dumps({"seed": SEED, "rows": rows}, indent=1) + "\n")
-    lines = [
-        "| way | calls | CPU s | C2ST, mean | worst | bias in sds, mean |",
-        "|---|---|---|---|---|---|",
-    ]
+    written = []
     for row in rows:
         accuracies = [part["c2st"] for part in row["judged"]]
         calls = "" if row["calls"] is None else f"{row['calls']:,}"
         cost = "" if row["cpu"] is None else f"{row['cpu']:.0f}"
         bias = mean(part["bias"] for part in row["judged"])
-        far = f"{mean(accuracies):.3f} | {max(accuracies):.3f} | {bias:.2f}"
-        lines.append(f"| {row['way']} | {calls} | {cost} | {far} |")
-    HERE.with_suffix(".md").write_text("\n".join(lines) + "\n")
+        far = f"{mean(accuracies):.3f}", f"{max(accuracies):.3f}", f"{bias:.2f}"
+        written.append([row["way"], calls, cost, *far])
+    heads = "way", "calls", "CPU s", "C2ST, mean", "worst", "bias in sds, mean"
+    text = "\n".join(table(heads, written)) + "\n"
+    write_results(HERE, {"seed": SEED, "rows": rows}, text)
 
 
 if __name__ == "__main__":

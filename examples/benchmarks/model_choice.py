@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.distributions import Beta, Gamma, Independent, MultivariateNormal, Normal
 
 import abi
+from abi.studies.engine import tables
 from simulators import from_function, sample_joint
 from simulators.random import child_seed
 
@@ -188,16 +189,14 @@ def case(name: str) -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> str:
-    lines = [
-        "| models | way | error of log odds (rms) | divergence, nats | CPU seconds |",
-        "|---|---|---|---|---|",
+    heads = "models", "way", "error of log odds (rms)", "divergence, nats", "CPU seconds"
+    forms = {"rms_error_of_log_odds": ".2f", "divergence_in_nats": ".4f", "cpu_seconds": ".1f"}
+    rows = [
+        [name, way, *(f"{row[key]:{form}}" for key, form in forms.items())]
+        for name, ways in results.items()
+        for way, row in ways.items()
     ]
-    for name, ways in results.items():
-        for way, row in ways.items():
-            lines.append(
-                f"| {name} | {way} | {row['rms_error_of_log_odds']:.2f} | "
-                f"{row['divergence_in_nats']:.4f} | {row['cpu_seconds']:.1f} |"
-            )
+    lines = tables.table(heads, rows)
     for name, ways in results.items():
         row = ways["abi.compare_models"]["intervals"]
         lines.append(

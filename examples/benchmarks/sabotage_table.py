@@ -9,6 +9,7 @@ from typing import Any
 
 from sabotage_cases import Case
 
+from abi.studies.engine import tables
 from validation.laboratory.rates import clopper_pearson
 
 LEVEL = 0.05
@@ -66,14 +67,8 @@ def _about(report: dict[str, Any]) -> str:
 
 def _caught(cases: list[Case], report: dict[str, Any]) -> str:
     """How many of the wrong ones are caught in most sets, and always."""
-    heads = (
-        "of the wrong ones",
-        "N",
-        "caught in at least half of the sets",
-        "in all",
-        "mean share",
-    )
-    lines = [_row(*heads), "|---" * len(heads) + "|"]
+    heads = "of the wrong ones", "N", "caught in at least half of the sets", "in all", "mean share"
+    rows = []
     for way, sizes in {"one": (100, 300, 1_000), "holm": (100, 300)}.items():
         for size in sizes:
             shares = [_share(_p_values(report, case, way, size)) for case in cases]
@@ -82,12 +77,12 @@ def _caught(cases: list[Case], report: dict[str, Any]) -> str:
                 half, always = sum(s >= 0.5 for s in known), sum(s == 1.0 for s in known)
                 label = {"one": "one p", "holm": "Holm"}[way]
                 mean = f"{sum(known) / len(known):.2f}"
-                lines.append(_row(label, f"{size:,}", f"{half} of {len(known)}", always, mean))
-    return "\n".join(lines)
+                rows.append([label, f"{size:,}", f"{half} of {len(known)}", always, mean])
+    return "\n".join(tables.table(heads, rows))
 
 
 def _rows(cases: list[Case], report: dict[str, Any]) -> str:
-    lines = [_row(*HEADS), "|---" * len(HEADS) + "|"]
+    rows = []
     for case in cases:
         shares = [
             _shown(_p_values(report, case, way, size))
@@ -96,8 +91,8 @@ def _rows(cases: list[Case], report: dict[str, Any]) -> str:
         ]  # fmt: skip
         best = [_best(_cells(report, case, "one", size)) for size in (100, 300)]
         said = _said(_cells(report, case, "one", 1_000))
-        lines.append(_row(case.what, case.problem.name, *shares, *best, said))
-    return "\n".join(lines)
+        rows.append([case.what, case.problem.name, *shares, *best, said])
+    return "\n".join(tables.table(HEADS, rows))
 
 
 def _false_alarms(cases: list[Case], report: dict[str, Any]) -> str:
@@ -160,7 +155,3 @@ def _said(cells: list[Cells]) -> str:
 def _without_numbers(line: str) -> str:
     """The numbers of parameters and columns stay."""
     return re.sub(r"(?<![\w.])\d+(\.\d+)?", "#", line)
-
-
-def _row(*values: Any) -> str:
-    return "| " + " | ".join(map(str, values)) + " |"

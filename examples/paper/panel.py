@@ -29,6 +29,7 @@ from power_map import FAILURES, TESTS
 
 import validation
 from abi.studies.benchmark.verdict.laws import LAWS, pairs
+from abi.studies.engine import tables
 from simulators.random import child_seed
 from validation.laboratory.rates import clopper_pearson
 from validation.perturbations import find_failure
@@ -144,32 +145,30 @@ def table(folder: Path) -> None:
 
 
 def markdown(values: dict[str, Any]) -> str:
-    lines = ["# One p-value: level and power", "", "## Level: q exact, share rejected", ""]
-    lines += ["| law | N | batches | at .05 | 95% interval | at .01 |", "|---|---|---|---|---|---|"]
+    levels, powers = [], []
     for row in values["level"]:
         share, count = row["rejected"]["0.05"], row["batches"]
         low, high = clopper_pearson(round(share * count), count)
         cells = [row["law"], row["num_pairs"], count, f"{share:.3f}", f"{low:.3f} to {high:.3f}"]
-        lines.append(_row([*cells, f"{row['rejected']['0.01']:.3f}"]))
-    lines += ["", f"## Power: {NUM_PAIRS} pairs, {REPETITIONS} batches, share rejected at .05", ""]
-    lines += ["| failure | strength | panel | Holm over twelve | best single test | its power |"]
-    lines += ["|---|---|---|---|---|---|"]
+        levels.append([*cells, f"{row['rejected']['0.01']:.3f}"])
     for row in values["power"]:
         found = row["rejected"]
         single = {t: rate for t, rate in found.items() if t not in ("panel", "holm")}
         best = max(single, key=lambda t: single[t])
         cells = [row["failure"], f"{row['strength']:g}", f"{found['panel']:.2f}"]
-        lines.append(_row([*cells, f"{found['holm']:.2f}", best, f"{single[best]:.2f}"]))
+        powers.append([*cells, f"{found['holm']:.2f}", best, f"{single[best]:.2f}"])
+    lines = ["# One p-value: level and power", "", "## Level: q exact, share rejected", ""]
+    heads = "law", "N", "batches", "at .05", "95% interval", "at .01"
+    lines += [*tables.table(heads, levels), ""]
+    lines += [f"## Power: {NUM_PAIRS} pairs, {REPETITIONS} batches, share rejected at .05", ""]
+    heads = "failure", "strength", "panel", "Holm over twelve", "best single test", "its power"
+    lines += tables.table(heads, powers)
     if values["power"]:
         spent = [row["seconds"] for row in values["power"]]
         panel = sum(row["panel"] for row in spent) / len(spent)
         others = sum(sum(row.values()) - row["panel"] for row in spent) / len(spent)
         lines += ["", f"CPU seconds a batch: the panel {panel:.2f}, the twelve tests {others:.2f}."]
     return "\n".join(lines) + "\n"
-
-
-def _row(cells: list[Any]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
