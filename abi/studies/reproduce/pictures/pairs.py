@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from ....pictures.density import Ends, curve, levels_of_mass, surface, view
+from ....pictures.drawing import SHARES, centres
 from ...engine.cells import Cell
 from ...engine.pictures import panels_of
 from ..experiment import Experiment
@@ -17,8 +17,6 @@ from .style import ABI, EXACT, ends_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_SHARES = (0.5, 0.9)
 
 
 def draw_pairs(
@@ -55,16 +53,15 @@ def draw_pairs(
 
 
 def _contours(ax: Axes, ours: Any, theirs: Any, spans: tuple[Ends, Ends]) -> None:
-    grids = [np.linspace(*span, 49)[:-1] + (span[1] - span[0]) / 96 for span in spans]
-    density = surface(ours[0], ours[1], spans)
-    half, most = levels_of_mass(density, _SHARES)
+    grids, density = centres(spans, 48), surface(ours[0], ours[1], spans)
+    half, most = levels_of_mass(density, SHARES)
     top = float(density.max()) * 1.001
     if most < half < top:
         ax.contourf(*grids, density, levels=[most, half, top], colors=[ABI] * 2, alpha=0.25)
         ax.contourf(*grids, density, levels=[half, top], colors=[ABI], alpha=0.35)
     if theirs is not None:
         exact = surface(theirs[0], theirs[1], spans)
-        levels = sorted(set(levels_of_mass(exact, _SHARES)))
+        levels = sorted(set(levels_of_mass(exact, SHARES)))
         ax.contour(*grids, exact, levels=levels, colors=EXACT, linestyles="--", linewidths=1.0)
     ax.set(xlim=spans[0], ylim=spans[1])
 
