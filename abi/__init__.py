@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .saved import load
     from .verdict.record import Verdict
 else:  # torch is imported as a name is first used: a command's help does without
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "ABIConfig": "config",
@@ -67,7 +67,3 @@ __all__ = [
     "resume",
     "resume_many",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__  # what a user needs: rooms are found in docs/architecture.md

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .runner import simulate
     from .store.folder import forget_failures, load_store
 else:  # a fit of your own simulator needs none of the models
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "BernoulliGLM": "models.bernoulli_glm",
@@ -99,7 +99,3 @@ __all__ = [
     "trials",
     "with_gaps",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__  # what a user needs: rooms are found in docs/architecture.md

@@ -9,8 +9,10 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose public names live in its modules.
+def lazily(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose public names live in its modules.
 
     Args:
         package: ``__name__`` of the package.
@@ -18,7 +20,8 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Returns:
         A function name -> what it names, which is imported once and then kept on the package. A
-        name that is not in ``homes`` raises ``AttributeError``.
+        name that is not in ``homes`` raises ``AttributeError``. Beside it, one that gives
+        ``__all__``: what a user needs, for rooms are found in docs/architecture.md.
     """
 
     def load(name: str) -> Any:
@@ -31,7 +34,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, found)
         return found
 
-    return load
+    return load, lambda: sys.modules[package].__all__
 
 
 def check_installed(what: str, *modules: str) -> None:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from .scores.ball_ranks import ColtTraining
     from .scores.classifiers import Training
 else:  # a fit needs a few rooms of this house: the others are imported as they are first used
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "ColtTraining": "scores.ball_ranks",
@@ -152,7 +152,3 @@ __all__ = [
     "validate",
     "validate_at",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__  # what a user needs: rooms are found in docs/architecture.md
