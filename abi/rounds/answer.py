@@ -112,18 +112,6 @@ def pool_answer(
     )
 
 
-def fit_proposal(
-    kernel: Kernel,
-    pairs: Pairs,
-    problem: Problem,
-    config: ABIConfig,
-    seed: int,
-    on_epoch: Progress,
-) -> Fitted:
-    """Step 9 where the next round proposes by the model: accepted theta as they are."""
-    return fit_generator(pairs.theta[pairs.accepted], problem, config, seed, on_epoch)
-
-
 def fit_generator(
     theta: Tensor, problem: Problem, config: ABIConfig, seed: int, on_epoch: Progress
 ) -> Fitted:

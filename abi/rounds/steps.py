@@ -22,7 +22,7 @@ from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
 from ..verdict.record import Check, Distance
-from .answer import Fitted, Pairs, fit_answer, fit_proposal, pool_answer
+from .answer import Fitted, Pairs, fit_answer, fit_generator, pool_answer
 from .calls import SimulatorCalls, made_before
 from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
@@ -135,7 +135,7 @@ class Round:
         on_epoch = self.shown.phase("fitting the generator")
         settings = self.problem, self._config(last), child_seed(seed, 3)
         if not (last or self._truncates):
-            return fit_proposal(kernel, pairs, *settings, on_epoch)
+            return fit_generator(pairs.theta[pairs.accepted], *settings, on_epoch)
         taught = last or not isinstance(kernel, LearnedKernel) or kernel.encoder not in LEARNED
         accepted, model, log = fit_answer(kernel, pairs, *settings, on_epoch, taught=taught)
         if last and self._truncates:
