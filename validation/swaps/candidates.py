@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -92,12 +92,6 @@ class Candidates:
             self.context[chosen],
             None if self.distance is None else self.distance[chosen],
         )
-
-    def with_random_truth(self, seed: int) -> Candidates:
-        """The same candidates, one of q's draws taken for the truth: q is right."""
-        generator = torch_generator(seed)
-        step = torch.randint(1, len(self.theta), (self.num_pairs,), generator=generator)
-        return replace(self, true=(self.true + step) % len(self.theta))
 
 
 def swaps(candidates: Candidates, num_swaps: int, seed: int) -> Tensor:
