@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from simulators.given.observation import Returned
 from simulators.random import isolated_rng
@@ -18,32 +17,23 @@ from ..files.parts import read_parts, write_parts
 from ..files.versions import versions
 from .base import Quadratic
 from .classifier import Classifier, Member
-from .judging import Unseen
+from .judging import Trained, Unseen
 from .pairs import Labelled
 
 _KIND = "abi-model-comparison"
 
 
-def write_comparison(
-    path: Path,
-    *,
-    names: tuple[str, ...],
-    x_o: Tensor,
-    model_prior: Tensor,
-    classifier: Classifier,
-    unseen: Unseen,
-    returned: Returned | None,
-    seed: int,
-) -> None:
+def write_comparison(path: Path, trained: Trained) -> None:
     """Write what :func:`read_comparison` reads."""
+    classifier, unseen = trained.classifier, trained.unseen
     tensors = {f"members.{name}": t for name, t in classifier.members.state_dict().items()}
     tensors |= {"scale": classifier.scale, "shifts": classifier.shifts}
-    tensors |= {"x_o": x_o, "model_prior": model_prior}
+    tensors |= {"x_o": trained.x_o, "model_prior": trained.model_prior}
     for name in ("calibration", "check"):
         pairs: Labelled = getattr(unseen, name)
         tensors |= {f"{name}.x": pairs.x, f"{name}.model": pairs.model}
     header = {
-        "names": names,
+        "names": trained.names,
         "encoder": classifier.encoder,
         "layout": asdict(classifier.layout),
         "order": classifier.order,
@@ -51,15 +41,15 @@ def write_comparison(
         "losses": classifier.losses,
         "calls": unseen.calls,
         "failures": unseen.failures,
-        "returned": None if returned is None else asdict(returned),
-        "seed": seed,
+        "returned": None if trained.returned is None else asdict(trained.returned),
+        "seed": trained.seed,
         "versions": versions(),
     }
     write_parts(path, _KIND, tensors, header)
 
 
-def read_comparison(path: Path, own: nn.Module | None) -> dict[str, Any]:
-    """The arguments of :meth:`~abi.ModelComparison.of`, by name.
+def read_comparison(path: Path, own: nn.Module | None) -> Trained:
+    """What :func:`write_comparison` wrote.
 
     Raises:
         ValueError: if the file is not a comparison, or it needs the user's encoder.
@@ -93,15 +83,9 @@ def read_comparison(path: Path, own: nn.Module | None) -> dict[str, Any]:
     returned = None
     if about is not None:
         returned = Returned(*(tuple(about[part]) for part in ("shape", "names", "sizes")))
-    return {
-        "names": tuple(header["names"]),
-        "x_o": x_o,
-        "model_prior": tensors["model_prior"],
-        "classifier": classifier,
-        "unseen": Unseen(pairs[0], pairs[1], calls, failures),
-        "returned": returned,
-        "seed": header["seed"],
-    }
+    unseen = Unseen(pairs[0], pairs[1], calls, failures)
+    names, prior, seed = tuple(header["names"]), tensors["model_prior"], header["seed"]
+    return Trained(names, x_o, prior, classifier, unseen, returned, seed)
 
 
 _PARTS = ("calibration", "check")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simulators.given.observation import Returned
 from simulators.random import child_seed
 
 from ..encoders.choice import FIXED, build_encoder, candidates, features_of
@@ -51,6 +52,19 @@ class Unseen:
     def most_log_odds(self) -> float:
         """The largest that could be told from no pair of a model among all of another."""
         return math.log(len(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Networks and where they are judged, as :class:`~abi.ModelComparison` describes it."""
+
+    names: tuple[str, ...]
+    x_o: Tensor
+    model_prior: Tensor
+    classifier: Classifier
+    unseen: Unseen
+    returned: Returned | None
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,24 +131,10 @@ def log_bayes_factor(
     return _Around.of(classifier, unseen, x).between(first, second)
 
 
-def judge(
-    names: Sequence[str],
-    x: Tensor,
-    model_prior: Tensor,
-    classifier: Classifier,
-    unseen: Unseen,
-    seed: int,
-) -> Judged:
-    """Probabilities at x, their intervals, and the verdict.
-
-    Args:
-        names: of M models.
-        x: an observation, (p,).
-        model_prior: (M,).
-        classifier: the networks.
-        unseen: pairs that they did not see.
-        seed: of the tests.
-    """
+def judge(trained: Trained) -> Judged:
+    """Probabilities at x_o, their intervals, and the verdict."""
+    names, x, model_prior, seed = trained.names, trained.x_o, trained.model_prior, trained.seed
+    classifier, unseen = trained.classifier, trained.unseen
     around = _Around.of(classifier, unseen, x)
     log_q = classifier(x[None])[0]
     best = int((log_q + model_prior.log()).argmax())

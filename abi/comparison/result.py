@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from validation.results.tables import html_table, text_table
 from ..encoders.layout import as_observations
 from .classifier import Classifier
 from .files import read_comparison, write_comparison
-from .judging import Judged, Unseen, judge
+from .judging import Trained, Unseen, judge
 from .odds import LogOdds
 from .picture import draw
 from .verdict import ComparisonVerdict
@@ -60,32 +60,9 @@ class ModelComparison:
     seed: int
 
     @classmethod
-    def of(
-        cls,
-        names: tuple[str, ...],
-        x_o: Tensor,
-        model_prior: Tensor,
-        classifier: Classifier,
-        unseen: Unseen,
-        returned: Returned | None,
-        seed: int,
-    ) -> ModelComparison:
+    def of(cls, trained: Trained) -> ModelComparison:
         """The answer of trained networks at an observation."""
-        found: Judged = judge(names, x_o, model_prior, classifier, unseen, seed)
-        return cls(
-            names,
-            x_o,
-            model_prior,
-            found.best,
-            found.probabilities,
-            found.intervals,
-            found.log_bayes_factors,
-            found.verdict,
-            classifier,
-            unseen,
-            returned,
-            seed,
-        )
+        return cls(**vars(trained), **vars(judge(trained)))
 
     def plot(self) -> Figure:
         """Draw the probability of each model, its 95% interval, and its prior probability.
@@ -125,8 +102,7 @@ class ModelComparison:
         """
         given = Observed.of(x).matched(self.returned)
         other = as_observations(given, len(self.x_o), self.classifier.layout)[0]
-        made = other, self.model_prior, self.classifier, self.unseen, self.returned, self.seed
-        return ModelComparison.of(self.names, *made)
+        return ModelComparison.of(replace(self._trained, x_o=other))
 
     def probabilities_at(self, x: Tensor) -> Tensor:
         """Posterior probabilities of the models at each row of x (n, p), (n, M), float64.
@@ -176,16 +152,7 @@ class ModelComparison:
 
     def save(self, path: str | Path) -> None:
         """Write the comparison to one safetensors file, which :meth:`load` reads; no pickle."""
-        write_comparison(
-            as_path(path, "path"),
-            names=self.names,
-            x_o=self.x_o,
-            model_prior=self.model_prior,
-            classifier=self.classifier,
-            unseen=self.unseen,
-            returned=self.returned,
-            seed=self.seed,
-        )
+        write_comparison(as_path(path, "path"), self._trained)
 
     @staticmethod
     def load(path: str | Path, *, encoder: nn.Module | None = None) -> ModelComparison:
@@ -199,7 +166,13 @@ class ModelComparison:
             ValueError: if there is no such file, it is damaged, of another kind or a newer version,
                 or it needs the module.
         """
-        return ModelComparison.of(**read_comparison(as_path(path, "path"), encoder))
+        return ModelComparison.of(read_comparison(as_path(path, "path"), encoder))
+
+    @property
+    def _trained(self) -> Trained:
+        """What :meth:`of` was given."""
+        known = self.names, self.x_o, self.model_prior
+        return Trained(*known, self.classifier, self.unseen, self.returned, self.seed)
 
     @property
     def _rows(self) -> Sequence[list[str]]:

@@ -17,7 +17,7 @@ from validation.threads import one_thread
 
 from ..training.torch_settings import usual_torch
 from .classifier import check_encoder, train_classifier
-from .judging import Unseen
+from .judging import Trained, Unseen
 from .models import check_model_prior, pose_models
 from .pairs import given_of, parted, simulate_models
 from .result import ModelComparison
@@ -104,8 +104,8 @@ def compare_models(
         lost = tuple(map(len, made.failures))
         unseen = Unseen(parts.calibration, parts.check, made.calls, lost)
         returned = posed.problems[0].returned
-        found = posed.names, posed.x_o, prior, classifier, unseen, returned, seed
-        comparison = ModelComparison.of(*found)
+        found = Trained(posed.names, posed.x_o, prior, classifier, unseen, returned, seed)
+        comparison = ModelComparison.of(found)
     if comparison.verdict.rare:
         warnings.warn(
             "`x_o` is unlike the data of every model: the most probable one may still be wrong. "
