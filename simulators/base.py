@@ -165,14 +165,32 @@ def as_observation(x_o: Any, x_dim: int | None = None, *, gaps: bool = False) ->
     if bad and gaps:
         raise ValueError(
             f"`x_o` must be finite, or NaN where nothing was measured; {bad} of its {len(values)} "
-            "values are infinite. Correct them, or write NaN."
+            "values are infinite in float32. Correct or rescale them, or write NaN."
         )
     if bad:
         raise ValueError(
-            f"`x_o` must be finite; {bad} of its {len(values)} values are NaN or infinite. "
-            "Impute or drop them, and simulate data without them too."
+            f"`x_o` must be finite; {bad} of its {len(values)} values are NaN or infinite in "
+            "float32. Impute or drop them, or rescale x, in x_o and in the simulator alike."
         )
     return values
+
+
+def unresolved(rows: Tensor) -> str:
+    """The first column of rows (n, k) that float32 hardly resolves, in words; "" if none.
+
+    That is one whose spread is less than a hundred steps of float32 where it lies.
+    """
+    if len(rows) < 2:
+        return ""
+    spread, place = rows.double().std(dim=0), rows.double().abs().amax(dim=0)
+    coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
+    if not coarse.any():
+        return ""
+    j = int(coarse.nonzero()[0, 0])
+    return (
+        f"column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
+        "which float32 cannot tell apart"
+    )
 
 
 def check_length(num_values: int, x_dim: int, of: str = "") -> None:

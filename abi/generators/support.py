@@ -124,6 +124,27 @@ def has_density(prior: Any) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class _SamplerPrior:
+    """A prior that inherits a ``log_prob`` it does not have, without it."""
+
+    prior: Any
+
+    @property
+    def support(self) -> Any:
+        """That of the prior."""
+        return self.prior.support
+
+    def sample(self, sample_shape: Any, /) -> Tensor:
+        """Draw (n, d)."""
+        return torch.as_tensor(self.prior.sample(sample_shape))
+
+
+def without_inherited_density(prior: Prior) -> Prior:
+    """A prior as it is, or as a sampler where its ``log_prob`` cannot be called."""
+    return _SamplerPrior(prior) if hasattr(prior, "log_prob") and not has_density(prior) else prior
+
+
 def prior_log_prob(prior: Any, theta: Tensor) -> Tensor:
     """Log density of a prior that has one, at theta (n, d) inside its box -> (n,).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, SeededSimulator, Simulations, sample_prior, simulate
-from simulators.base import check_length, check_names, numbered_names
+from simulators.base import check_length, check_names, numbered_names, unresolved
 from simulators.gaps.mechanism import WithGaps, declares_gaps, with_places
 from simulators.gaps.trials import padded
 from simulators.given.function import refuse_other
@@ -24,7 +25,7 @@ from simulators.summary import summary
 
 from ..encoders.layout import Layout
 from ..encoders.own import check_own_encoder
-from ..generators.support import Support, has_density
+from ..generators.support import Support, without_inherited_density
 
 _ATTEMPTS = 20
 
@@ -131,6 +132,8 @@ def pose(
     support = Support.of(prior, theta_dim)
     if not support.contains(drawn).any():
         raise ValueError("`prior` draws theta outside its own `support`; correct one of them.")
+    if coarse := unresolved(drawn):
+        raise ValueError(f"`prior`: {coarse}; let theta be the difference from a constant.")
     observed = None if x_o is None else observed_by(simulator, x_o)
     if encoder is not None and observed is not None:
         check_own_encoder(encoder, observed.values.reshape(-1))
@@ -269,26 +272,12 @@ def check_varies(x: Tensor) -> None:
     if len(x) > 1 and bool(((x == x[0]) | (x.isnan() & x[0].isnan())).all()):
         raise ValueError(
             f"`simulator` returned the same x for all {len(x)} parameters, so x says nothing "
-            "about theta. Check that the simulator uses its argument."
+            "about theta. Check that the simulator uses its argument, and that its x differ by "
+            "more than float32 resolves, seven digits."
         )
-
-
-@dataclass(frozen=True)
-class _SamplerPrior:
-    """A prior that inherits a ``log_prob`` it does not have, without it."""
-
-    prior: Any
-
-    @property
-    def support(self) -> Any:
-        """That of the prior."""
-        return self.prior.support
-
-    def sample(self, sample_shape: Any, /) -> Tensor:
-        """Draw (n, d)."""
-        return torch.as_tensor(self.prior.sample(sample_shape))
-
-
-def without_inherited_density(prior: Prior) -> Prior:
-    """A prior as it is, or as a sampler where its ``log_prob`` cannot be called."""
-    return _SamplerPrior(prior) if hasattr(prior, "log_prob") and not has_density(prior) else prior
+    if coarse := unresolved(x):
+        warnings.warn(
+            f"`simulator`: of x, {coarse}, and networks learn in float32. If it matters, subtract "
+            "a constant from it, in the simulator and in x_o.",
+            stacklevel=2,
+        )

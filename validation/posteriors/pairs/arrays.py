@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simulators.base import unresolved
+
 
 def as_numbers(values: Any, argument: str) -> Tensor:
     """Real numbers of any shape as a tensor on the CPU, in the precision they came in.
@@ -92,15 +94,10 @@ def check_resolution(rows: Tensor, name: str) -> None:
     Raises:
         ValueError: if a column's spread is less than a hundred steps of float32 at its place.
     """
-    if rows.dtype != torch.float64 or len(rows) < 2:
-        return
-    spread, place = rows.std(dim=0), rows.abs().amax(dim=0)
-    coarse = (spread > 0) & (spread < 100 * torch.finfo(torch.float32).eps * place)
-    if coarse.any():
-        j = int(coarse.nonzero()[0, 0])
+    coarse = unresolved(rows) if rows.dtype == torch.float64 else ""
+    if coarse:
         raise ValueError(
-            f"`{name}`: column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
-            "which float32 cannot tell apart; subtract a constant from it"
+            f"`{name}`: {coarse}; subtract a constant from it"
             + (", and the same from q's draws." if name == "theta" else " before q sees it.")
         )
 
