@@ -30,6 +30,8 @@ from simulators import Prior, sample_prior
 from simulators.random import child_seed, torch_generator
 from simulators.summary import summary
 from validation.swaps.candidates import Candidates
+from validation.swaps.context import statement
+from validation.swaps.rest import rest_of_x
 
 from ..generators.base import GenerativeModel
 from ..generators.conditional import ConditionalFlows
@@ -241,6 +243,7 @@ def candidates_of(
         distance,
         q.relative_log_prob(together, x) if len(x) else torch.empty(1 + num_draws, 0),
         seed=child_seed(seed, 2),
+        rest=rest_of_x(q.encoders.layout.as_numbers(x), together),
     )
     own = q.of_members(kernel.x_o, _MEMBER_DRAWS, child_seed(seed, 3))
     unit = here.std(dim=0).clamp_min(1e-30)
@@ -287,7 +290,7 @@ def _context(together: Tensor, here: Tensor | None) -> Tensor:
     """
     if together.shape[1] < 2:
         return torch.zeros(together.shape[1], 2 * together.shape[2])
-    said = torch.cat([together.mean(dim=0), together.std(dim=0).clamp_min(1e-30).log()], dim=1)
+    said = statement(together)
     at = said.mean(dim=0)
     if here is not None:
         at = torch.cat([here.mean(dim=0), here.std(dim=0).clamp_min(1e-30).log()])

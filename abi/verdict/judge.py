@@ -138,6 +138,12 @@ def _fails(check: Check, p_value: float) -> str:
     if wrong:
         return f"fails: {wrong_words(max(wrong, key=lambda part: part.size))}"
     least = min(check.p_values, key=lambda name: check.p_values[name])
+    if least == "rest_of_x":
+        return (
+            f"fails: x tells more of the parameters than the answer has heard ({p_text(p_value)} "
+            "over all tests), so what holds on average over data like x_o may be far off at x_o; "
+            "another encoder may hear it"
+        )
     return (
         f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests), though "
         f"{_bounds(check)}"
@@ -154,8 +160,8 @@ def _bounds(check: Check) -> str:
     low = min(part.sd_ratio_low for part in check.parameters)
     high = max(part.sd_ratio_high for part in check.parameters)
     return (
-        f"no mean is off by more than {bias:.2f} sd, and sds are {low:.2f} to {high:.2f} times the "
-        "true ones"
+        f"over data like x_o no mean is off by more than {bias:.2f} sd, and sds are {low:.2f} to "
+        f"{high:.2f} times the true ones"
     )
 
 

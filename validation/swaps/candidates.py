@@ -27,6 +27,8 @@ class Candidates:
             its mean; in units of its spread, (N, k).
         distance: of the posterior at each x from that at x_o, (N,); None where all x are asked
             about.
+        rest: what q's own statement leaves of each x (:mod:`.rest`), (N, m); None where it is not
+            asked about.
     """
 
     theta: Tensor
@@ -34,6 +36,7 @@ class Candidates:
     true: Tensor
     context: Tensor
     distance: Tensor | None
+    rest: Tensor | None = None
 
     @classmethod
     def of(
@@ -45,6 +48,7 @@ class Candidates:
         log_q: Tensor | None = None,
         *,
         seed: int,
+        rest: Tensor | None = None,
     ) -> Candidates:
         """True theta (N, d) and draws (K, N, d) at the same x, shuffled together.
 
@@ -55,13 +59,15 @@ class Candidates:
             distance: as above.
             log_q: of the true ones, then of the draws, (1 + K, N).
             seed: of the order.
+            rest: as above.
         """
         together = torch.cat([theta[None], draws])
         count, pairs, width = together.shape
         order = torch.rand(count, pairs, generator=torch_generator(seed)).argsort(dim=0)
         shuffled = together.gather(0, order[..., None].expand(-1, -1, width))
         known = None if log_q is None else log_q.gather(0, order)
-        return cls(shuffled, known, (order == 0).int().argmax(dim=0), context, distance)
+        true = (order == 0).int().argmax(dim=0)
+        return cls(shuffled, known, true, context, distance, rest)
 
     @property
     def num_pairs(self) -> int:
@@ -91,6 +97,7 @@ class Candidates:
             self.true[chosen],
             self.context[chosen],
             None if self.distance is None else self.distance[chosen],
+            None if self.rest is None else self.rest[chosen],
         )
 
 

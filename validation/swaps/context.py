@@ -27,7 +27,7 @@ def everywhere(x: Tensor, theta: Tensor) -> Tensor:
         theta: candidates at each x, (C, N, d).
     """
     of_x = principal(normal_scores(x), _MOST_OF_X)
-    of_q = principal(normal_scores(_said(theta)), _MOST_OF_Q)
+    of_q = principal(normal_scores(statement(theta)), _MOST_OF_Q)
     return torch.cat([of_x, of_q], dim=1)
 
 
@@ -48,10 +48,15 @@ def around(
         seed: of the directions.
     """
     of_x = principal(_less(x, x_o), _MOST_OF_X)
-    of_q = principal(_less(_said(theta), _said(theta_o[:, None])[0]), _MOST_OF_Q)
+    of_q = principal(_less(statement(theta), statement(theta_o[:, None])[0]), _MOST_OF_Q)
     apart = [of_x.norm(dim=1), _between(theta, theta_o, seed)]
     distance = torch.stack([part / part.median().clamp_min(1e-12) for part in apart]).sum(dim=0)
     return torch.cat([of_x, of_q], dim=1), distance
+
+
+def statement(theta: Tensor) -> Tensor:
+    """What q says at each x: means and log sds of candidates (C, N, d) there, (N, 2 d)."""
+    return torch.cat([theta.mean(dim=0), theta.std(dim=0).clamp_min(1e-30).log()], dim=1)
 
 
 def normal_scores(columns: Tensor, at: Tensor | None = None) -> Tensor:
@@ -74,11 +79,6 @@ def normal_scores(columns: Tensor, at: Tensor | None = None) -> Tensor:
 def _less(columns: Tensor, at: Tensor) -> Tensor:
     """Normal scores of columns (N, k) less those of a row ``at`` (k,)."""
     return normal_scores(columns) - normal_scores(columns, at[None])
-
-
-def _said(theta: Tensor) -> Tensor:
-    """Means and log sds of candidates (C, N, d), (N, 2 d)."""
-    return torch.cat([theta.mean(dim=0), theta.std(dim=0).clamp_min(1e-30).log()], dim=1)
 
 
 def _between(theta: Tensor, theta_o: Tensor, seed: int) -> Tensor:

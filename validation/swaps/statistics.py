@@ -31,6 +31,7 @@ from torch.nn.functional import embedding_bag
 
 from simulators.random import child_seed, torch_generator
 
+from . import rest
 from .candidates import Candidates, among
 from .features import Seen, legendre, principal
 
@@ -51,6 +52,8 @@ def statistics_of(
         "hpd": _largest(features.density[..., None], chosen),
         "colt_identity": _in_balls(features, candidates, chosen, child_seed(seed, 4)),
     }
+    if candidates.rest is not None and candidates.rest.shape[1]:
+        found["rest_of_x"] = rest.statistic(candidates.rest, features.ranks, chosen)
     learned = _by_scores(features, chosen, child_seed(seed, 5))
     if candidates.distance is not None:
         learned["lc2st"] = _at_x_o(features, candidates.distance, chosen)

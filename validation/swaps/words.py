@@ -17,6 +17,7 @@ TESTS: Mapping[str, str] = {
     "lc2st": "L-C2ST at x_o",
     "score_rank": "score rank",
     "conformal_c2st": "conformal C2ST",
+    "rest_of_x": "rest of x",
 }
 """The panel's tests as a reader knows them."""
 

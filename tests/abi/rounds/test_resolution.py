@@ -20,7 +20,9 @@ def test_a_prior_of_dates_is_refused_with_what_to_do() -> None:
     def one(date: float, rng: np.random.Generator) -> np.ndarray:
         return date - DATE + 0.01 * rng.normal(size=4)
 
-    with pytest.raises(ValueError, match=r"`prior`: column 0 varies by .* difference from a constant"):
+    with pytest.raises(
+        ValueError, match=r"`prior`: column 0 varies by .* difference from a constant"
+    ):
         abi.fit({"date": stats.uniform(DATE, 1.0)}, one, np.full(4, 0.5), num_simulations=CALLS)
 
 
