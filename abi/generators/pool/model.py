@@ -9,7 +9,7 @@ p(s | theta) is the easier to learn. Their log-linear pool, with a power a in [0
 is the flows' answer at a = 0 and the likelihood's at a = 1; theta held out chooses between them
 (:mod:`.power`). Members that agree with the likelihood weigh more in it.
 
-Draws are chosen among four times as many of the flows, or sixteen, each with a chance proportional
+Draws are chosen among 4, 16 or 64 times as many of the flows, each with a chance proportional
 to its weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
 
 Source: the log-linear pool, Genest & Zidek (1986), "Combining probability distributions"; a learned

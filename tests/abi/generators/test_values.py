@@ -128,7 +128,7 @@ def test_rows_of_which_some_are_measured_better() -> None:
     theta = theta_of(1_000, 0)
     better = torch.rand(1_000, 1, generator=torch_generator(5)) < 0.5
     noise = torch.where(better, 0.1, 1.0) * noise_of(1_000, 0)
-    _, law = learn_values(theta, place(theta) + noise)
+    _, law, *_ = learn_values(theta, place(theta) + noise)
     chances, scales = law.tails
     narrow = scales < scales.max() / 3.0
     assert float(chances[narrow].sum()) == pytest.approx(0.5, abs=0.06)

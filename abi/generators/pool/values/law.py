@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ...base import GeneratorState, some_rows, units
 from ...trend import num_terms, with_products
-from . import answers
+from . import answers, apart
 from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, log_density
@@ -51,6 +51,8 @@ class OfValues:
         exponent: of the values' scales, (p,).
         least: what lesser values count as there, (p,).
         tails: of the noise, (2, m).
+        apart: whether they are those of each value, not of a row of them.
+        loudness: how the log of its size goes with the numbers, (c,); 0 where not apart.
     """
 
     center: Tensor
@@ -63,6 +65,8 @@ class OfValues:
     exponent: Tensor
     least: Tensor
     tails: Tensor
+    apart: Tensor
+    loudness: Tensor
 
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value on its scale."""
@@ -79,8 +83,14 @@ class OfValues:
         eta = with_ones(with_products(u) if curved else u) @ self.place
         measured = (self.unit > 0) & ~self.binary
         away = ((seen - self.level) / self.unit - eta).where(measured, 0.0)
-        rest = torch.linalg.solve_triangular(self.root, away.T, upper=False)
-        of_measured = log_density(rest.square().sum(dim=0), int(measured.sum()), self.tails)
+        rest = torch.linalg.solve_triangular(self.root, away.T, upper=False).T
+        count = int(measured.sum())
+        if self.apart:
+            louder = u @ self.loudness
+            of_each = (rest / louder.exp()[:, None]).square()
+            of_measured = apart.log_density(of_each, self.tails, measured) - count * louder
+        else:
+            of_measured = log_density(rest.square().sum(dim=1), count, self.tails)
         units = self.root.diagonal().log().sum() + self.unit.where(measured, 1.0).log().sum()
         of_binary = answers.log_density(seen, eta).where(self.binary, 0.0).sum(dim=1)
         value: Tensor = of_binary + of_measured - units
@@ -96,8 +106,8 @@ class OfValues:
 def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
     """Laws of values x (n, p), given numbers of theta (n, c).
 
-    The first has normal noise; where what was simulated gains by tails, a second has these. A value
-    that never varies, or is not always there, says nothing.
+    The first has normal noise; where what was simulated gains by tails, of rows or of each value,
+    others have these. A value that never varies, or is not always there, says nothing.
     """
     numbers, x = some_rows(_TOGETHER // max(x.shape[1], numbers.shape[1]), numbers, x)
     center, scale, _ = units(numbers)
@@ -132,11 +142,20 @@ def _law_of(
         root[at[:, None], at] = found.noise.root.float()
         tails = found.noise.tails.float()
     place = place if place[plain:].any() else place[:plain]
-    return OfValues(center, scale, level, unit, binary, place, root, exponent, least, tails)
+    loudness = None if found is None else found.loudness
+    return OfValues(
+        center, scale, level, unit, binary, place, root, exponent, least, tails,
+        torch.tensor(loudness is not None),
+        torch.zeros(len(center)) if loudness is None else loudness.float(),
+    )  # fmt: skip
 
 
 def restore_values(state: GeneratorState) -> OfValues:
-    """The law of a file; before version 14 all values were on their own scale, and had no tails."""
+    """The law of a file.
+
+    Before version 14 all values were on their own scale and had no tails, before 17 none their own.
+    """
     width = len(state.tensors["level"])
     before = {"exponent": torch.ones(width), "least": torch.ones(width), "tails": NORMAL}
+    before |= {"apart": torch.tensor(False), "loudness": torch.zeros(len(state.tensors["center"]))}
     return OfValues(**before | state.tensors)

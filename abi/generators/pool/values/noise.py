@@ -25,11 +25,11 @@ from torch import Tensor
 
 from ....training.ridge import surely_gain
 
-_SPREAD = ((1.0 / 3, 1.0 / 3, 1.0 / 3), (0.3, 1.0, 2.0))  # at the start: chances, and scales
-_TAIL_NUMBERS = 4  # chances that add up to 1, and scales beside R
+SPREAD = ((1.0 / 3, 1.0 / 3, 1.0 / 3), (0.3, 1.0, 2.0))  # at the start: chances, and scales
+TAIL_NUMBERS = 4  # chances that add up to 1, and scales beside R
 _PASSES = 50
 _NARROWEST = 1e-6  # sds, of a value's own
-_RAREST, _LEAST_SCALE = 1e-6, 1e-4
+RAREST, LEAST_SCALE = 1e-6, 1e-4
 _JITTER = 1e-8
 _LEAST_ROWS = 4  # for each value that errors may go together with
 NORMAL = torch.ones(2, 1)
@@ -60,7 +60,7 @@ def fit_noise(left: Tensor, weights: Tensor) -> Noise:
         return apart
     jitter = _JITTER * torch.eye(width, dtype=left.dtype)
     together = _of_root(torch.linalg.cholesky(own.T @ own / count + jitter), left)
-    return together if _is_worth(together, apart, width * (width - 1) // 2) else apart
+    return together if is_worth(together, apart, width * (width - 1) // 2) else apart
 
 
 def with_tails(noise: Noise, left: Tensor) -> Noise | None:
@@ -69,14 +69,14 @@ def with_tails(noise: Noise, left: Tensor) -> Noise | None:
     By expectation and maximisation.
     """
     squares, width = _squares(noise.root, left), left.shape[1]
-    tails = torch.tensor(_SPREAD, dtype=left.dtype)
+    tails = torch.tensor(SPREAD, dtype=left.dtype)
     for _ in range(_PASSES):
         share = _each(squares, width, tails).softmax(dim=1)
-        rows = share.sum(dim=0).clamp_min(_RAREST * len(left))
+        rows = share.sum(dim=0).clamp_min(RAREST * len(left))
         scales = (share * squares[:, None]).sum(dim=0) / (width * rows)
-        tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(_LEAST_SCALE)])
+        tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(LEAST_SCALE)])
     tailed = _of_root(noise.root, left, tails)
-    return tailed if _is_worth(tailed, noise, _TAIL_NUMBERS) else None
+    return tailed if is_worth(tailed, noise) else None
 
 
 def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
@@ -84,8 +84,8 @@ def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     return _each(squares, width, tails).logsumexp(dim=1) - 0.5 * width * math.log(2.0 * math.pi)
 
 
-def _is_worth(noise: Noise, other: Noise, numbers: int) -> bool:
-    """Whether rows surely gain more by it than so many more numbers cost."""
+def is_worth(noise: Noise, other: Noise, numbers: int = TAIL_NUMBERS) -> bool:
+    """Whether rows surely gain more by it than so many more numbers cost: those of tails."""
     gain = noise.log_density - other.log_density
     return surely_gain(gain, numbers / len(gain))
 

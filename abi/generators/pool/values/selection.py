@@ -33,10 +33,11 @@ class Selected(NamedTuple):
     left: Tensor
 
 
-def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
+def selected(terms: Tensor, z: Tensor, weights: Tensor, *, among: int = 1) -> Selected:
     """Weighted least squares of values z (n, k) on the terms (n, t) that each of them needs.
 
     Float64; ``weights`` (n,) of the rows are 1 in the mean. A term that does not vary is none.
+    Those that mean nothing are kept out at any of ``among`` times as many values.
     """
     w = weights[:, None]
     middle, level = (w * terms).mean(dim=0), (w * z).mean(dim=0)
@@ -46,7 +47,7 @@ def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
     s = torch.where(varies, s / sd.where(varies, 1.0), 0.0)
     gram, shared = (w * s).T @ s / len(s), (w * s).T @ y / len(s)
     rss = (w * y.square()).mean(dim=0)
-    chosen = _chosen(gram, shared.T, rss, len(s)).double()
+    chosen = _chosen(gram, shared.T, rss, len(s), among * len(rss)).double()
     kept = gram * chosen[:, :, None] * chosen[:, None, :] + torch.diag_embed(1.0 - chosen)
     slope = torch.linalg.solve(kept, shared.T * chosen).T
     left = (y - s @ slope) / (1.0 - (1.0 + chosen.sum(dim=1)) / len(s))
@@ -54,7 +55,7 @@ def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
     return Selected(torch.cat([(level - middle @ slope)[None], slope]), left)
 
 
-def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int) -> Tensor:
+def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int, num_values: int) -> Tensor:
     """Which of t terms each of k values needs, (k, t).
 
     Args:
@@ -62,9 +63,10 @@ def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int) -> Tensor:
         shared: of values and terms, (k, t).
         rss: mean squares of the values, (k,).
         num_rows: that these are means of.
+        num_values: at any of which a term may come in by chance.
     """
     count = len(gram)
-    price = 2.0 * math.log(1 + count * len(rss))
+    price = 2.0 * math.log(1 + count * num_values)
     least = 1.0 - math.exp(-price / num_rows)  # of RSS, explained
     beyond, shared, rss = gram.expand(len(rss), count, count).clone(), shared.clone(), rss.clone()
     chosen = torch.zeros(len(rss), count, dtype=torch.bool)
