@@ -141,8 +141,8 @@ def _fails(check: Check, p_value: float) -> str:
     if least == "rest_of_x":
         return (
             f"fails: x tells more of the parameters than the answer has heard ({p_text(p_value)} "
-            "over all tests), so what holds on average over data like x_o may be far off at x_o; "
-            "another encoder may hear it"
+            "over all tests), so what holds on average may be far off at one x; another encoder "
+            "may hear it"
         )
     return (
         f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests), though "
@@ -159,9 +159,10 @@ def _bounds(check: Check) -> str:
     bias = max(part.largest_bias for part in check.parameters)
     low = min(part.sd_ratio_low for part in check.parameters)
     high = max(part.sd_ratio_high for part in check.parameters)
+    where = "over data like x_o " if "lc2st" in check.p_values else ""  # else all x are asked about
     return (
-        f"over data like x_o no mean is off by more than {bias:.2f} sd, and sds are {low:.2f} to "
-        f"{high:.2f} times the true ones"
+        f"{where}no mean is off by more than {bias:.2f} sd, and sds are {low:.2f} to {high:.2f} "
+        "times the true ones"
     )
 
 

@@ -15,8 +15,8 @@ moments of the truth's rank among the candidates at x_i, in every parameter,
     T = sum over i != j of k_ij <r_i, r_j>,
 
 which is 0 in the mean wherever q has heard all that these tell: then r_i is noise given x_i, and
-the swaps of :mod:`.panel` give its exact null. It is a test of conditional independence by a kernel
-(in the manner of HSIC, Gretton et al. 2008), and nothing in it is trained.
+the swaps of :mod:`validation.swaps.panel` give its exact null. It is a test of conditional
+independence by a kernel (in the manner of HSIC, Gretton et al. 2008), and nothing is trained.
 """
 
 from __future__ import annotations
