@@ -45,8 +45,8 @@ def rest_of_x(x: Tensor, theta: Tensor) -> Tensor | None:
     if len(x) < _LEAST_PAIRS:
         return None
     said = statement(theta).double()
-    x = x.double()
-    e = _unexplained(x, said)
+    terms, x = _terms(said), x.double()
+    e = _unexplained(x, terms)
     varies = e.std(dim=0) > 1e-6 * x.std(dim=0)
     if not varies.any():
         return None
@@ -60,7 +60,7 @@ def rest_of_x(x: Tensor, theta: Tensor) -> Tensor | None:
         ordered = torch.quantile(bent, torch.tensor(_LEVELS).double(), dim=1).T
         scale = (e / size).square().mean(dim=1, keepdim=True).clamp_min(1e-30).log()
         blocks.append(torch.cat([ordered, scale], dim=1))
-    return torch.cat([_block(_unexplained(block, said)) for block in blocks], dim=1).float()
+    return torch.cat([_block(_unexplained(block, terms)) for block in blocks], dim=1).float()
 
 
 def statistic(rest: Tensor, ranks: Tensor, chosen: Tensor) -> Tensor:
@@ -77,12 +77,16 @@ def statistic(rest: Tensor, ranks: Tensor, chosen: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def _unexplained(columns: Tensor, said: Tensor) -> Tensor:
-    """Columns (N, p) less their regression on a statement (N, k), its squares and products."""
+def _terms(said: Tensor) -> Tensor:
+    """A statement (N, k), its squares and products about their means: a fifth of N at most."""
     known = (said - said.mean(dim=0)) / said.std(dim=0).clamp_min(1e-30)
     first, second = torch.triu_indices(known.shape[1], known.shape[1]).unbind()
-    terms = torch.cat([known, known[:, first] * known[:, second]], dim=1)
-    terms = terms[:, : len(columns) // 5] - terms[:, : len(columns) // 5].mean(dim=0)
+    terms = torch.cat([known, known[:, first] * known[:, second]], dim=1)[:, : len(said) // 5]
+    return terms - terms.mean(dim=0)
+
+
+def _unexplained(columns: Tensor, terms: Tensor) -> Tensor:
+    """Columns (N, p) less their regression on terms (N, k)."""
     centred = columns - columns.mean(dim=0)
     gram = terms.T @ terms + _RIDGE * len(terms) * torch.eye(terms.shape[1], dtype=terms.dtype)
     unexplained: Tensor = centred - terms @ torch.linalg.solve(gram, terms.T @ centred)

@@ -52,7 +52,7 @@ def statistics_of(
         "hpd": _largest(features.density[..., None], chosen),
         "colt_identity": _in_balls(features, candidates, chosen, child_seed(seed, 4)),
     }
-    if candidates.rest is not None and candidates.rest.shape[1]:
+    if candidates.rest is not None:
         found["rest_of_x"] = rest.statistic(candidates.rest, features.ranks, chosen)
     learned = _by_scores(features, chosen, child_seed(seed, 5))
     if candidates.distance is not None:

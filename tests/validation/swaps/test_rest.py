@@ -17,7 +17,9 @@ SEEDS, DRAWS, SWAPS = 120, 25, 99
 MOST_REJECTED = 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / SEEDS)
 
 
-def looks(num_pairs: int, num_values: int, heard: int, seed: int, *, edges: bool = False) -> Tensor:
+def looks(
+    num_pairs: int, num_values: int, heard: int, seed: int, *, edges: bool = False
+) -> tuple[Tensor, Tensor]:
     """Theta among draws of q (C, N, 1), and x (N, p): looks at theta, of which q has heard some.
 
     Theta is standard normal and each look is off by a standard normal error, or by a uniform one on

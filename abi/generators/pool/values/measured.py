@@ -40,19 +40,26 @@ def fit_measured(u: Tensor, x: Tensor) -> list[Measured]:
     scales = best_scales(terms, x)
     on = scales.of(x)
     level, unit = on.mean(dim=0), on.std(dim=0)
-    z, weights = (on - level) / unit, torch.ones(len(x), dtype=x.dtype)
-    found: list[Measured] = []
-    for _ in range(_PASSES):
-        place, left = selected(terms, z, weights)
-        noise = fit_noise(left, weights)
-        if not found:
-            apart = fit_apart(u, terms, z, left, noise)
-        found = found[:1] or [Measured(scales, level, unit, place, noise)]
-        tailed = with_tails(noise, left)
-        if tailed is None:
-            break
-        found.append(Measured(scales, level, unit, place, tailed))
-        weights = tailed.weights(left)
-    if apart is not None:
+    z, alike = (on - level) / unit, torch.ones(len(x), dtype=x.dtype)
+    place, left = selected(terms, z, alike)
+    normal = fit_noise(left, alike)
+    found = [Measured(scales, level, unit, place, normal)]
+    if (rows := _with_tails(terms, z, place, left, normal)) is not None:
+        found.append(Measured(scales, level, unit, *rows))
+    if (apart := fit_apart(u, terms, z, left, normal)) is not None:
         found.append(Measured(scales, level, unit, *apart))
     return found
+
+
+def _with_tails(
+    terms: Tensor, z: Tensor, place: Tensor, left: Tensor, noise: Noise
+) -> tuple[Tensor, Noise] | None:
+    """Coefficients and noise with tails of rows, from those without; None where no row gains."""
+    tailed = with_tails(noise, left)
+    for _ in range(_PASSES - 1):
+        if tailed is None:
+            return None
+        weights = tailed.weights(left)
+        place, left = selected(terms, z, weights)
+        tailed = with_tails(fit_noise(left, weights), left)
+    return None if tailed is None else (place, tailed)
