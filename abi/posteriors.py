@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from simulators.arguments import as_path
 from simulators.random import child_seed
 from simulators.running.engines import Engine
-from validation.page.words import plural
 from validation.results.tables import html_table, text_table
 from validation.swaps.words import p_text
+from validation.words import plural
 
 from .files.run_folder import POSTERIORS
 from .files.storage import read_posterior

@@ -14,22 +14,25 @@ of methods, not of preparation. They share these arguments:
   train on x also take a torch module x (n, p) -> features (n, k); a copy of it is trained.
 """
 
-from .approximate.methods import abc_ss, rejection_abc, smc_abc, wabc
-from .neural.methods import fmpe, npse, snle, snpe, wgan_gp
-from .result import BaselinePosterior
+from typing import TYPE_CHECKING
 
-METHODS = {
-    "snpe": snpe,
-    "fmpe": fmpe,
-    "npse": npse,
-    "snle": snle,
-    "smc_abc": smc_abc,
-    "wabc": wabc,
-    "abc_ss": abc_ss,
-    "wgan_gp": wgan_gp,
-    "rejection_abc": rejection_abc,
-}
-"""The baselines by name."""
+from simulators.lazy import lazily
+
+if TYPE_CHECKING:
+    from .approximate.methods import abc_ss, rejection_abc, smc_abc, wabc
+    from .methods import METHODS
+    from .neural.methods import fmpe, npse, snle, snpe, wgan_gp
+    from .result import BaselinePosterior
+else:  # whoever fits without a rival does not wait for any
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            **dict.fromkeys(("abc_ss", "rejection_abc", "smc_abc", "wabc"), "approximate.methods"),
+            **dict.fromkeys(("fmpe", "npse", "snle", "snpe", "wgan_gp"), "neural.methods"),
+            "BaselinePosterior": "result",
+            "METHODS": "methods",
+        },
+    )
 
 __all__ = [
     "METHODS",

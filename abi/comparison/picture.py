@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 
 from ..pictures.style import legend_below, picture, short
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulators.summary import summary
-from validation.page.words import listing
 from validation.swaps.words import p_text
+from validation.words import listing
 
 from ..verdict.record import RARE, Outcome
 from .check import LEAST_PAIRS, NAMES, ModelCheck

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 
 from .density import Array, Ends, curve, levels_of_mass, surface
 from .marginals import Marginal

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from validation.page.words import measured
+from validation.words import measured
 
 from ..generators.support import Support
 from .density import Array, Ends, view

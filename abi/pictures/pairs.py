@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 
 from .density import Ends
 from .drawing import EXACT, INNER, OUTER, POSTERIOR, PRIOR, TRUTH, draw_density, draw_pair

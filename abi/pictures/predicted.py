@@ -18,8 +18,8 @@ from simulators.given.observation import Observed
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
 from simulators.running.engines import Workers
-from validation.page.palette import LIGHT
-from validation.page.words import plural
+from validation.palette import LIGHT
+from validation.words import plural
 
 from ..files.arviz_data import Fit
 from .density import Array

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Workers, check_workers
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 
 from ..encoders.layout import Layout
 from .density import Array

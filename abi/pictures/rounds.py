@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 from validation.swaps.deviations import Deviation
 
 from ..rounds.record import Moments

@@ -10,8 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from simulators.lazy import check_installed
-from validation.page.palette import LIGHT
-from validation.page.svg import AXES
+from validation.palette import AXES, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from validation.page.words import measured, plural
 from validation.results.tables import html_table, text_table
+from validation.words import measured, plural
 
 from .fit import Shown, chosen, shown_marginals
 from .marginals import Marginal

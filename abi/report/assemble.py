@@ -16,7 +16,7 @@ from validation.page.power_map import (
     power_map_verdict,
 )
 from validation.page.validation_page import validation_facts, validation_sections
-from validation.page.words import listing, plural
+from validation.words import listing, plural
 
 from .. import __version__
 from ..files.parts import write_bytes

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from validation.page import Block, Facts, Figure, Section, Text
-from validation.page.words import number, plural
+from validation.words import number, plural
 
 from ..pictures.marginals import Marginal
 from ..pictures.predicted import Predictive

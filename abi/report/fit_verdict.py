@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from validation.controls import CONTROLS
 from validation.page import Code, Tone, Verdict
-from validation.page.words import listing, number, plural
 from validation.swaps.words import p_text
+from validation.words import listing, number, plural
 
 from ..files.run_folder import POSTERIOR
 from ..pictures.predicted import Predictive

@@ -11,7 +11,7 @@ from typing import Any
 
 from validation.page import Code, Tone, Verdict
 from validation.page.joint_verdict import WORST_FIRST, verdict_over
-from validation.page.words import listing, plural
+from validation.words import listing, plural
 
 from .fit_page import Fit
 from .fit_verdict import fit_verdict

@@ -36,7 +36,7 @@ def mean_and_sd(mean: float, sd: float | None) -> str:
     >>> mean_and_sd(3.9671, 0.0731), mean_and_sd(0.5, 2.1e-05)
     ('3.967 ± 0.073', '0.500000 ± 0.000021')
     """
-    from validation.page.words import measured
+    from validation.words import measured
 
     if sd is None:  # of one draw
         return f"{mean:.6g}"

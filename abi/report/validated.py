@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from validation.page.words import listing
+from validation.words import listing
 
 from ..posterior import ABIPosterior
 from .sources import FitRecord

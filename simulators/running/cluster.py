@@ -17,7 +17,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -73,14 +74,15 @@ class Distributed:
         with isolated_rng(0):  # dask draws from Python's global stream
             try:
                 yield from self._results(fixed, batches)
-            except (OSError, CancelledError) as error:  # whatever was asked of it then
+            except (OSError, CancelledError, RuntimeError) as error:  # whatever was asked of it
+                if isinstance(error, RuntimeError) and self._there:
+                    raise  # asyncio has one, too, for a connection that is refused in its last try
                 raise ConnectionError(_GONE) from error
 
     def close(self) -> None:
         """Stop the worker processes, and the cluster where it was started here."""
         with isolated_rng(0):
-            if self._there:
-                self.client.run(_close_local, self.name, on_error="ignore")
+            self._close_workers()
             for owner in self.owned:
                 owner.close(timeout=_PATIENCE)
 
@@ -88,6 +90,16 @@ class Distributed:
     def _there(self) -> bool:
         """Whether the scheduler answers, as far as is known."""
         return bool(self.client.status == "running")
+
+    def _close_workers(self, under_way: Sequence[Any] = ()) -> None:
+        """Stop our processes beside the dask workers, and what they do; a dead cluster has none."""
+        from distributed import CancelledError
+
+        with suppress(OSError, CancelledError, RuntimeError):
+            if under_way and self._there:
+                self.client.cancel(list(under_way), force=True)
+            if self._there:
+                self.client.run(_close_local, self.name, on_error="ignore")
 
     def _results(self, fixed: tuple[Any, ...], batches: Iterator[Batch]) -> Iterator[BatchResult]:
         from distributed import as_completed
@@ -121,9 +133,8 @@ class Distributed:
                 else:
                     yield lost(batch, f"worker lost: {error}")
         finally:
-            if under_way and self._there:
-                self.client.cancel(list(under_way), force=True)
-                self.client.run(_close_local, self.name, on_error="ignore")
+            if under_way:
+                self._close_workers(tuple(under_way))
 
 
 @isolated_rng(0)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..controls import CONTROLS
+from ..words import listing, p_words
 from .blocks import Code
 from .method_sections import TITLES
-from .words import listing, p_words
 
 _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd", "local_hpd"})
 """Tests that the prior passes in the posterior's place, whatever the number of pairs."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..words import listing, plural
 from .blocks import Tone, Verdict
 from .controls import doubt
 from .validation_page import verdict_of
-from .words import listing, plural
 
 WORST_FIRST: tuple[Tone, ...] = ("rejected", "untested", "not-rejected")
 

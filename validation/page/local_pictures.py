@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..palette import LIGHT
+from ..words import number
 from .blocks import Figure, Readout, Series
-from .palette import LIGHT
 from .rank_pictures import SIZE
 from .svg import axis_shares, canvas, dots, inline_svg
-from .words import number
 
 _SHADES = ("q2", "q1", "even", "p1", "p2")
 _MOST_PAIRS = 3

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..swaps.words import TESTS
+from ..words import number, p_words
 from .blocks import Block, Facts, Figure, Figures, Section, Table, Text
 from .local_pictures import PAIR_LEGEND, ball_figure, coloured_pairs, coverage_figure, pp_figure
 from .rank_pictures import ks_law, null_figure, rank_figure
-from .words import number, p_words
 
 TITLES = {
     "panel": "Panel of tests with one p-value",

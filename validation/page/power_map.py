@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..words import listing, number, plural
 from .blocks import Cell, Section, Shade, Table, Text, Verdict
-from .words import listing, number, plural
 
 FORMAT, VERSION = "power_map", 1
 POWER = 0.8

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..palette import LIGHT
 from ..scores.bands import binomial_band
+from ..words import listing, number
 from .blocks import Figure, Readout, Series, Table
-from .palette import LIGHT
 from .svg import axis_shares, canvas, inline_svg
-from .words import listing, number
 
 SIZE = (320, 220)
 _STYLES = {"c1": "-", "c2": "--", "c3": ":", "c4": "-.", "c5": "-"}

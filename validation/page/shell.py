@@ -8,10 +8,10 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from ..palette import DARK, LIGHT
+from ..words import number
 from .blocks import Glyph, Page, Readout, Written
-from .palette import DARK, LIGHT
 from .svg import FIGURE_ID
-from .words import number
 
 _GLYPH = (120, 26)
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from .palette import LIGHT
+from ..palette import AXES, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,19 +25,6 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _ROLES = {colour: name for name, colour in LIGHT.items()}
 _DEFAULTS = {"stroke-linejoin", "font-family", "stroke-miterlimit", "font-weight", "font-style"}
-AXES: dict[Any, Any] = {
-    "text.parse_math": False,  # a parameter may be called $x$
-    "axes.edgecolor": LIGHT["muted"],
-    "axes.labelcolor": LIGHT["ink"],
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.formatter.useoffset": False,
-    "xtick.color": LIGHT["muted"],
-    "ytick.color": LIGHT["muted"],
-    "lines.solid_capstyle": "round",
-}
-"""matplotlib's settings that give axes the page's look, in a page and in a notebook."""
 _STYLE = AXES | {
     "svg.fonttype": "none",  # words stay words, in the page's font
     "font.size": 11.0,

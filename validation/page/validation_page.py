@@ -9,11 +9,11 @@ from typing import Any
 
 from simulators.base import numbered_names
 
+from ..words import listing, number, p_words, plural
 from .blocks import Block, Code, Facts, Page, Section, Text, Verdict
 from .controls import control_lines, doubt, doubt_headline, quoted, sharper
 from .method_sections import TITLES, method_section, summary_table
 from .rank_pictures import ks_width
-from .words import listing, number, p_words, plural
 
 _MOST_FAILURES = 4
 """In words at the top of a page."""

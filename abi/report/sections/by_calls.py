@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from validation.page import Block, Cell, Facts, Figure, Readout, Series, Table, Text
-from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
-from validation.page.words import listing, number
+from validation.palette import LIGHT
+from validation.words import listing, number
 
 from ...posterior import ABIPosterior
 from ...verdict.record import Check, Distance

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from validation.page import Facts, Section, Text
-from validation.page.words import number
+from validation.words import number
 
 from ...pictures.marginals import Marginal
 from ..sources import FitRecord

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from validation.page import Figure
-from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
-from validation.page.words import listing
+from validation.palette import LIGHT
+from validation.words import listing
 
 from ...pictures.density import curve
 from ...pictures.marginals import Marginal

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from validation.page import Choice, Figure, Pairs
-from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
-from validation.page.words import number
+from validation.palette import LIGHT
+from validation.words import number
 
 from ...pictures.drawing import draw_density, draw_pair
 from ...pictures.marginals import Marginal

@@ -20,7 +20,7 @@ from validation.page import (
     Written,
 )
 from validation.page.svg import axis_shares, canvas, inline_svg
-from validation.page.words import measured, number
+from validation.words import measured, number
 
 from ...pictures.density import curve
 from ...pictures.drawing import draw_density

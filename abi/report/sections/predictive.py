@@ -10,9 +10,9 @@ import numpy as np
 
 from simulators.random import child_seed
 from validation.page import Block, Cell, Figure, Readout, Section, Series, Table, Text, Written
-from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, dots, inline_svg
-from validation.page.words import measured, number, plural
+from validation.palette import LIGHT
+from validation.words import measured, number, plural
 
 from ...pictures.predicted import (
     LEAST,

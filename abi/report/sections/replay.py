@@ -8,7 +8,7 @@ from typing import Any
 
 from simulators.base import numbered_names
 from validation.page import Block, Code, Facts, Section, Text
-from validation.page.words import number, plural
+from validation.words import number, plural
 
 from ...config import ABIConfig
 from ...encoders.choice import OWN_ENCODER

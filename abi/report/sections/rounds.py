@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from validation.page import Block, Cell, Figure, Figures, Readout, Section, Series, Table, Text
-from validation.page.palette import LIGHT
 from validation.page.svg import axis_shares, canvas, inline_svg
-from validation.page.words import listing, number
+from validation.palette import LIGHT
+from validation.words import listing, number
 
 from ...rounds.record import RoundRecord
 from ..sources import FitRecord

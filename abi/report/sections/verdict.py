@@ -8,11 +8,11 @@ from typing import Any
 
 from validation.controls import CONTROLS
 from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
-from validation.page.palette import LIGHT
 from validation.page.svg import canvas, inline_svg
-from validation.page.words import listing, number, plural
+from validation.palette import LIGHT
 from validation.swaps.deviations import Deviation
 from validation.swaps.words import TESTS
+from validation.words import listing, number, plural
 
 from ...pictures.drawing import draw_interval
 from ...pictures.rounds import bias_reach, mark_ratios

@@ -31,7 +31,7 @@ from simulators.random import isolated_rng
 from validation.page import Written, render
 from validation.page.joint_verdict import verdict_over
 from validation.page.method_sections import method_section
-from validation.page.words import measured
+from validation.words import measured
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.usefixtures("small_fits")

@@ -20,7 +20,7 @@ from abi.pictures.fit import draws_of
 from abi.report.summary import summarise
 from abi.rounds.record import Moments
 from simulators.random import child_seed
-from validation.page.palette import LIGHT
+from validation.palette import LIGHT
 
 
 def normal_prior(dim: int, sd: float = 3.0) -> Any:

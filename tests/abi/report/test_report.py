@@ -339,7 +339,7 @@ def test_a_report_is_saved_as_page_or_data_only(report: Report, tmp_path: Path) 
 
 def test_colours_can_be_read_and_told_apart() -> None:
     """WCAG 2.2 AA: 4.5 for words, 3 for what a picture needs, in light and dark."""
-    from validation.page.palette import DARK, LIGHT
+    from validation.palette import DARK, LIGHT
 
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

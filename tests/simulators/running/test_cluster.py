@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import faulty_simulators as faulty
 import pytest
@@ -16,6 +17,7 @@ import torch
 import simulators
 from simulators import simulate
 from simulators.random import isolated_rng
+from simulators.running.cluster import Distributed
 
 distributed = pytest.importorskip("distributed")
 CLUSTER = """
@@ -69,6 +71,25 @@ def test_a_killed_scheduler_costs_what_was_under_way_and_no_more(
     again = simulate(simulator, theta, workers=start(clusters), seed=0, store=store)
     assert len(log.read_text().splitlines()) - simulated == 60 - len(kept.x)
     assert torch.equal(again.x, simulate(simulator, theta, seed=0).x)
+
+
+def test_whatever_is_raised_once_the_scheduler_is_gone_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A connection refused as its time ends is a RuntimeError of asyncio's, in the clean-up too."""
+
+    def expiring(*_asked: object, **_options: object) -> None:
+        raise RuntimeError("Cannot change state of expiring Timeout")
+
+    monkeypatch.setattr(Distributed, "_results", expiring)
+    client = SimpleNamespace(status="running", cancel=expiring, run=expiring)
+    engine = Distributed(client)
+    engine.close()
+    with pytest.raises(RuntimeError, match="expiring"):  # a running cluster's own error
+        list(engine.run(faulty.Seeded(), iter(())))
+    client.status = "connecting"
+    with pytest.raises(ConnectionError, match="`workers`: the dask scheduler is gone"):
+        list(engine.run(faulty.Seeded(), iter(())))
 
 
 def test_workers_may_be_a_client_or_a_cluster() -> None:

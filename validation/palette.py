@@ -1,11 +1,13 @@
-"""The colours of a page, each by the name of its role, for light and for dark.
+"""The look of pages and pictures: colours by the name of their role, light and dark, and axes.
 
 Data colours are Okabe and Ito's, told apart with any colour vision, darkened or lightened to a
 contrast of 3 with the page (4.5 where they colour words). Pictures are drawn in the light colours;
-:mod:`.svg` replaces each by the name of its role, so that one picture serves both.
+:mod:`.page.svg` replaces each by the name of its role, so that one picture serves both.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 LIGHT = {
     "page": "#fbfaf7",
@@ -71,3 +73,17 @@ DARK = {
     "heat3": "#284d67",
     "heat4": "#2d6285",
 }
+
+AXES: dict[Any, Any] = {
+    "text.parse_math": False,  # a parameter may be called $x$
+    "axes.edgecolor": LIGHT["muted"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.useoffset": False,
+    "xtick.color": LIGHT["muted"],
+    "ytick.color": LIGHT["muted"],
+    "lines.solid_capstyle": "round",
+}
+"""matplotlib's settings that give axes the page's look, in a page and in a notebook."""
