@@ -34,6 +34,7 @@ _HELD = 0.2  # of the pairs
 _ENOUGH = 1_000  # pairs, below which a second part of them is held out in its turn
 _FURTHEST = 15.0  # nats below the median, where a log density stops counting
 _HEAD_START = 0.1  # nats
+_LEFT_BEHIND = 0.3  # nats, by one that learns more from more pairs: it leads in later rounds, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class EncoderRace:
     seed: int
 
     def ranked(self, names: Sequence[str], told: Progress, *, first: bool) -> list[str]:
-        """The encoders, best first.
+        """The encoders, best first; without those that are left behind by one that is learned.
 
         Args:
             names: those to try.
@@ -73,7 +74,11 @@ class EncoderRace:
             learned = learned_for(self.x.shape[1], self.layout, losses)
             if learned is not None:
                 scores[learned] = self.score(learned)
-        return sorted(scores, key=lambda name: -scores[name] - _HEAD_START * float(name in LEARNED))
+        scores |= {name: score + _HEAD_START for name, score in scores.items() if name in LEARNED}
+        best = max(scores, key=scores.__getitem__)
+        least = scores[best] - _LEFT_BEHIND if best in LEARNED else -math.inf
+        left = [name for name, score in scores.items() if score >= least]
+        return sorted(left, key=lambda name: -scores[name])
 
     def score(self, name: str) -> float:
         """The mean log density of theta held out behind an encoder: the higher the better.

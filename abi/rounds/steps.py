@@ -16,7 +16,6 @@ from simulators.random import child_seed
 from simulators.running.engines import Engine
 
 from ..config import ABIConfig
-from ..encoders.choice import LEARNED
 from ..generators.base import GenerativeModel
 from ..generators.support import allowed
 from ..plan import Plan
@@ -136,8 +135,7 @@ class Round:
         settings = self.problem, self._config(last), child_seed(seed, 3)
         if not (last or self._truncates):
             return fit_generator(pairs.theta[pairs.accepted], *settings, on_epoch)
-        taught = last or not isinstance(kernel, LearnedKernel) or kernel.encoder not in LEARNED
-        accepted, model, log = fit_answer(kernel, pairs, *settings, on_epoch, taught=taught)
+        accepted, model, log = fit_answer(kernel, pairs, *settings, on_epoch, last=last)
         if last and self._truncates:
             on_epoch = self.shown.phase("learning the likelihood")
             model = pool_answer(model, pairs, regions, *settings, on_epoch)
@@ -272,16 +270,20 @@ class Round:
     ) -> tuple[Kernel, Any]:
         """Steps 4 to 6: train the quantile network behind the kernel statistic.
 
-        Where all pairs are kept, a round before the last asks it for an encoder alone.
+        Where all pairs are kept and flows are given x, it is asked for an encoder and, at last, for
+        distances to be shown.
         """
         if self.work.fixed is not None:
             return self.work.fixed, None
         previous = before.kernel if before and isinstance(before.kernel, LearnedKernel) else None
         on_epoch = self.shown.phase("training the quantile network")
+        config = self.plan.config
+        choosing = config.fine_tune or config.tolerances is not None or self._kept_share < 1.0
+        whole = choosing or config.adjustment != "conditional"
         return train_kernel(
-            theta, x, self.problem.x_o, self.plan.config, child_seed(seed, 2), previous, on_epoch,
+            theta, x, self.problem.x_o, config, child_seed(seed, 2), previous, on_epoch,
             support=self.problem.support, layout=self.problem.layout, own=self.problem.encoder,
-            thorough=last or self._kept_share < 1.0 or self.plan.config.fine_tune,
+            extent="whole" if whole else "network" if last else "encoder",
         )  # fmt: skip
 
     def _tolerance(self, before: RoundState | None, scores: Tensor, number: int) -> float:

@@ -22,6 +22,7 @@ from .averaged import AveragedAdamW
 Loss = Callable[..., Tensor]
 
 _PATIENCE = 2.0  # times the passes to the best weights
+_PASSES, _MOST_TIMES = 20, 4  # that steps should make, for which they grow so many times at most
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,13 @@ class TrainingSettings:
         """The same training in this share of its steps and passes."""
         num_steps = max(1, int(share * self.num_steps))
         return replace(self, num_steps=num_steps, max_epochs=max(1, int(share * self.max_epochs)))
+
+    def for_rows(self, num_rows: int) -> TrainingSettings:
+        """With steps that see more at once, where they would make few passes over so many rows."""
+        rows = num_rows - self.num_held(num_rows)
+        wanted = math.ceil(_PASSES * rows / self.num_steps)
+        most = _MOST_TIMES * self.batch_size
+        return replace(self, batch_size=max(self.batch_size, min(wanted, most)))
 
     def num_held(self, num_rows: int) -> int:
         """Of so many rows, those held out."""

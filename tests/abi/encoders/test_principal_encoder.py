@@ -144,7 +144,13 @@ def test_each_round_tries_the_better_half_again_and_the_last_both_that_are_left(
     names: list[tuple[str, ...]] = []
     for seed in range(5):
         kernel, _ = train_kernel(
-            theta, x, x[0], config, seed=seed, previous=kernel, thorough=seed == 4
+            theta,
+            x,
+            x[0],
+            config,
+            seed=seed,
+            previous=kernel,
+            extent="whole" if seed == 4 else "encoder",
         )
         left = (kernel.encoder, *kernel.rivals)
         assert not names or set(left) <= set(names[-1])

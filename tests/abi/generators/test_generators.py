@@ -14,6 +14,7 @@ from torch.distributions import Exponential, Gamma, Independent, Normal, Uniform
 from abi import metrics
 from abi.config import ABIConfig
 from abi.generators.base import GenerativeModel
+from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import restore_flow
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
@@ -248,6 +249,32 @@ def test_an_encoder_learns_with_the_first_flow_and_is_left_as_it_was_given() -> 
     assert torch.equal(restored.log_prob(draws), model.log_prob(draws))
 
 
+def test_two_encoders_learn_each_with_a_flow_of_its_own() -> None:
+    """theta | x ~ N(|x_1|, 0.2^2), three flows: the third sees x through the first's encoder."""
+    x = torch.randn(2_000, 2, generator=torch_generator(1))
+    theta = x[:, :1].abs() + 0.2 * torch.randn(2_000, 1, generator=torch_generator(2))
+    with isolated_rng(0):
+        first, other = (
+            nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 4)) for _ in range(2)
+        )
+    given = Conditioning(first, x, torch.tensor([-1.5, 0.3]), another=other)
+    training = TrainingSettings(max_epochs=40)
+    model = small_flow(theta, Support.everywhere(1), 32, training, num_flows=3, given=given)
+    assert model.context is not None
+    assert torch.equal(model.context[0], model.context[2])
+    assert not torch.equal(model.context[0], model.context[1])
+    read = ConditionalFlows.of(model)
+    assert read is not None
+    members = read.of_members(torch.tensor([0.8, -2.0]), 2_000, seed=0)
+    torch.testing.assert_close(members.mean(dim=(1, 2)), torch.full((3,), 0.8), atol=0.1, rtol=0.0)
+    draws = model.sample(50, seed=1)
+    restored = restore_flow(model.state(), first)
+    assert torch.equal(restored.log_prob(draws), model.log_prob(draws))
+    again = ConditionalFlows.of(restored)
+    assert again is not None
+    assert torch.equal(again.log_prob(draws[None], x[:50]), read.log_prob(draws[None], x[:50]))
+
+
 def test_several_flows_are_one_normalised_density_in_equal_parts() -> None:
     theta = torch.randn(600, 1, generator=torch_generator(0))
     support = Support(torch.tensor([-6.0]), torch.tensor([6.0]))
@@ -292,6 +319,13 @@ def test_flows_make_as_many_passes_as_help() -> None:
 def test_passes_are_bounded_by_their_number_and_by_the_steps(num_rows: int, passes: int) -> None:
     settings = TrainingSettings(batch_size=100, num_steps=1_200, max_epochs=30)
     assert settings.passes(num_rows) == passes  # 10,000 rows: 9,000 to train on, 90 steps a pass
+
+
+def test_steps_see_more_at_once_where_they_would_make_few_passes() -> None:
+    settings = TrainingSettings(batch_size=100, num_steps=1_200, max_epochs=30)
+    assert settings.for_rows(6_000) == settings
+    assert settings.for_rows(10_000).passes(10_000) == 20
+    assert settings.for_rows(1_000_000).batch_size == 400  # a step has its price
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,9 @@ def test_an_encoder_that_goes_on_learning_may_be_a_little_behind(
     monkeypatch.setattr(EncoderRace, "score", lambda _, name: scores[name])
     theta, x, _ = answers()
     ranked = race_of(theta, x).ranked(("flat", "sorted"), untold, first=True)
-    assert sorted(ranked) == ["both_orders", "flat", "sorted"]
-    assert (ranked[0] == "both_orders") == wins
-    assert ranked[-1] == "flat"
+    # One that learns, and leads, leaves the others behind: more pairs help it most.
+    expected = ["both_orders", "sorted"] if wins else ["sorted", "both_orders", "flat"]
+    assert ranked == expected
 
 
 def test_an_encoder_that_no_flow_can_be_trained_on_comes_last(

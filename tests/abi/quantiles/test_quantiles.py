@@ -17,7 +17,7 @@ from abi.quantiles.huber import huber_loss
 from abi.quantiles.kernel import train_kernel
 from abi.quantiles.network import QuantileNetwork, huber_quantile_loss
 from abi.training.loop import TrainingSettings, train
-from simulators import GaussianLinear, sample_joint
+from simulators import MG1, GaussianLinear, sample_joint
 from simulators.random import isolated_rng, torch_generator
 
 FAST = TrainingSettings(max_epochs=40)
@@ -91,6 +91,23 @@ def test_a_prediction_that_is_no_number_is_not_hidden_by_the_loss() -> None:
     predicted[1, 0, 0] = torch.nan
     levels = quantile_levels(1, 0.05)
     assert huber_loss(torch.zeros(3, 1), predicted, levels, 0.01).isnan()
+
+
+def test_a_network_goes_on_alone_behind_an_encoder_that_flows_will_teach() -> None:
+    task = MG1()
+    theta, x = sample_joint(task, 600, seed=0)
+    config = ABIConfig(encoder="deep_set", network_training=FAST)
+    (brief, short), (alone, longer) = (
+        train_kernel(theta, x, x[0], config, seed=1, extent=extent)
+        for extent in ("encoder", "network")
+    )
+    weights = alone.network.encoder.state_dict()
+    assert all(
+        torch.equal(value, weights[name])
+        for name, value in brief.network.encoder.state_dict().items()
+    )
+    assert longer.validation_loss < short.validation_loss
+    assert alone(x).isfinite().all()
 
 
 def test_tables_are_sorted_and_training_leaves_the_order_free() -> None:

@@ -14,6 +14,7 @@ Source: Lange, Little & Taylor (1989), "Robust statistical modeling using the t 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from .noise import LEAST_SCALE, RAREST, SPREAD, TAIL_NUMBERS, Noise, is_worth
 from .noise import log_density as of_rows
 from .selection import selected
 
-_ROUNDS, _PASSES = 4, 15
+_ROUNDS, _PASSES, _FURTHER_PASSES = 4, 15, 5
 _TO_SD = 1.4826  # of a normal law's median absolute error
 _MOST = 10.0  # times as loud as expected, of a row in one step
 
@@ -41,42 +42,75 @@ def fit_apart(u: Tensor, terms: Tensor, z: Tensor, left: Tensor, normal: Noise) 
 
     None where errors ``left`` (n, k) of the ``normal`` law do not surely gain by it.
     """
-    noise, loudness, weights = _of_errors(left, u)
-    if not is_worth(noise, normal, TAIL_NUMBERS + u.shape[1]):
+    errors = _Errors.begun(left, u).agreed(left, _PASSES)
+    if not is_worth(errors.noise(left), normal, TAIL_NUMBERS + u.shape[1]):
         return None
     for _ in range(_ROUNDS):
-        width = z.shape[1]
+        width, weights = z.shape[1], errors.weights(left)
         columns = [
             selected(terms, z[:, j : j + 1], weights[:, j], among=width) for j in range(width)
         ]
         left = torch.cat([column.left for column in columns], dim=1)
-        noise, loudness, weights = _of_errors(left, u)
-    return Apart(torch.cat([column.place for column in columns], dim=1), noise, loudness)
+        errors = errors.agreed(left, _FURTHER_PASSES)
+    place = torch.cat([column.place for column in columns], dim=1)
+    return Apart(place, errors.noise(left), errors.loudness)
 
 
-def _of_errors(left: Tensor, u: Tensor) -> tuple[Noise, Tensor, Tensor]:
-    """The law of errors (n, k), b, and how much each error tells of its value, (n, k)."""
-    size = (_TO_SD * left.abs().median(dim=0).values).clamp_min(LEAST_SCALE)
-    tails, b = torch.tensor(SPREAD, dtype=left.dtype), torch.zeros(u.shape[1], dtype=u.dtype)
-    solver = torch.linalg.pinv(torch.cat([torch.ones_like(u[:, :1]), u], dim=1))
-    for _ in range(_PASSES):
-        loud = (u @ b).exp()[:, None]
-        squares = (left / size / loud).square()
-        chances, scales = tails
-        each = chances.log() - scales.log() - 0.5 * squares[..., None] / scales.square()
-        share = each.softmax(dim=2)
-        told = (share / scales.square()).sum(dim=2)
-        beyond = (told * squares).mean(dim=1).clamp(max=_MOST) - 1.0  # a step of a log link
-        b = b + 0.5 * (solver @ beyond)[1:]
-        size = size * (told * squares).mean(dim=0).sqrt().clamp_min(LEAST_SCALE)
-        rows = share.sum(dim=(0, 1)).clamp_min(RAREST * left.numel())
-        wide = (share * squares[..., None]).sum(dim=(0, 1)) / rows
-        tails = torch.stack([rows / rows.sum(), wide.sqrt().clamp_min(LEAST_SCALE)])
-    loud = (u @ b).exp()[:, None]
-    density = log_density((left / size / loud).square(), tails)
-    density = density - size.log().sum() - left.shape[1] * (u @ b)
-    weights = told / loud.square()
-    return Noise(size.diag(), tails, density), b, weights / weights.mean(dim=0)
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """A law of errors: numbers u (n, c), sizes (k,), tails (2, 3), and b, the loudness (c,)."""
+
+    u: Tensor
+    size: Tensor
+    tails: Tensor
+    loudness: Tensor
+
+    @classmethod
+    def begun(cls, left: Tensor, u: Tensor) -> _Errors:
+        """Where to begin with errors (n, k)."""
+        size = (_TO_SD * left.abs().median(dim=0).values).clamp_min(LEAST_SCALE)
+        return cls(u, size, torch.tensor(SPREAD, dtype=left.dtype), torch.zeros_like(u[0]))
+
+    def agreed(self, left: Tensor, passes: int) -> _Errors:
+        """As errors (n, k) have it after so many passes from here."""
+        size, tails, b = self.size, self.tails, self.loudness
+        solver = torch.linalg.pinv(torch.cat([torch.ones_like(self.u[:, :1]), self.u], dim=1))
+        for _ in range(passes):
+            squares = replace(self, size=size, loudness=b).squares(left)
+            share = _shares(squares, tails)
+            told = squares * torch.einsum("inj,i->nj", share, tails[1].pow(-2))
+            beyond = told.mean(dim=1).clamp(max=_MOST) - 1.0  # a step of a log link
+            b = b + 0.5 * (solver @ beyond)[1:]
+            size = size * told.mean(dim=0).sqrt().clamp_min(LEAST_SCALE)
+            rows = share.sum(dim=(1, 2)).clamp_min(RAREST * left.numel())
+            wide = torch.einsum("inj,nj->i", share, squares) / rows
+            tails = torch.stack([rows / rows.sum(), wide.sqrt().clamp_min(LEAST_SCALE)])
+        return _Errors(self.u, size, tails, b)
+
+    def squares(self, left: Tensor) -> Tensor:
+        """Squared errors (n, k) in their sizes."""
+        return (left / self.size / (self.u @ self.loudness).exp()[:, None]).square()
+
+    def weights(self, left: Tensor) -> Tensor:
+        """How much each error tells of its value, 1 in the mean, (n, k)."""
+        share = _shares(self.squares(left), self.tails)
+        told = torch.einsum("inj,i->nj", share, self.tails[1].pow(-2))
+        weights = told * (-2.0 * (self.u @ self.loudness)).exp()[:, None]
+        return weights / weights.mean(dim=0)
+
+    def noise(self, left: Tensor) -> Noise:
+        """The law, with the log density of errors (n, k)."""
+        density = log_density(self.squares(left), self.tails) - self.size.log().sum()
+        density = density - left.shape[1] * (self.u @ self.loudness)
+        return Noise(self.size.diag(), self.tails, density)
+
+
+def _shares(squares: Tensor, tails: Tensor) -> Tensor:
+    """The chance of each scale, given squared errors (n, k) in their sizes, (3, n, k)."""
+    chances, scales = tails
+    level, slope = (chances.log() - scales.log())[:, None, None], -0.5 / scales.square()
+    shares: Tensor = (level + slope[:, None, None] * squares).softmax(dim=0)
+    return shares
 
 
 def log_density(squares: Tensor, tails: Tensor, used: Tensor | None = None) -> Tensor:
