@@ -195,10 +195,10 @@ class Verdict:
             lines.append(
                 f"  did the rounds settle? the last moved it by {self.moved}{self._by_calls()}"
             )
-        if self.edge is not None:
-            lines.append(f"  simulated all around?  {edge_words(self.edge)}")
         if self.marginals is not None:
             lines.append(f"    quantile network     {self.marginals} from the answer")
+        if self.edge is not None:
+            lines.append(f"  simulated all around?  {edge_words(self.edge)}")
         return "\n".join(lines)
 
     def _of_the_check(self, p_value: float) -> list[str]:
@@ -218,7 +218,10 @@ class Verdict:
         off = f"how far off {where}?"
         lines.append(f"  {off:<22} bias in sds, sd over the true sd, 95% intervals{about}")
         shown = sorted(check.deviations, key=lambda part: part.size, reverse=True)[:_SHOWN]
-        return lines + [f"    {part}" for part in shown]
+        lines += [f"    {part}" for part in shown]
+        if (smaller := len(check.deviations) - len(shown)) > 0:
+            lines.append(f"    and {smaller} smaller, in verdict.check.deviations")
+        return lines
 
     def _by_calls(self) -> str:
         shown = [f"{bias:.2f} after {calls:,} calls" for calls, bias in self.bias_by_calls]

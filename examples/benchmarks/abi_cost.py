@@ -55,6 +55,7 @@ STAGES = {
     "quantile network": ("_train", "steps.py"),
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_answer", "answer.py"),
+    "likelihood": ("pool_answer", "answer.py"),
     "region": ("high_density_region", "finding.py"),
     "judging": ("_judged", "judging.py"),
 }

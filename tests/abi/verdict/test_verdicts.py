@@ -203,6 +203,8 @@ def test_a_verdict_is_read_in_about_ten_lines(whole: Verdict) -> None:
     long = str(replace(whole, check=replace(whole.check, deviations=many)))
     assert len(long.splitlines()) <= 16
     assert "parameter number 29"[:20] in long  # the furthest off is among those shown
+    assert "and 26 smaller, in verdict.check.deviations" in long
+    assert "smaller" not in str(whole)
     assert "p = 0.4" in str(told(check(0.5)))
     assert str(told(check(None))).splitlines()[0] == told(check(None)).headline
 
