@@ -22,7 +22,8 @@ Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_
 (:mod:`abi.quantiles.encoder_race`). The first round tries all that fit x but the learned ones (two
 or three values that nobody has called items are taken as they are) and, where x has ten items or
 more and one that sees no order did best, *both_orders*. Each later round, with more pairs, tries
-again the better half of those before it (successive halving, Jamieson & Talwalkar 2016).
+again the better half of those before it (successive halving, Jamieson & Talwalkar 2016), unless a
+learned one has left them behind.
 
 All but yours end or begin with :class:`InputScaling`, a fixed invertible map per coordinate.
 
