@@ -61,8 +61,9 @@ def surely_gain(gain: Tensor, cost: float = 0.0) -> bool:
 
 def best_line(s: Tensor, z: Tensor) -> Line:
     """The line of z (n, d) in s (n, k), float64, by errors of rows left out."""
-    line, *others = (Line.of(*fit) for fit in _ridges(s, z))
-    for other in others:
+    lines = (Line.of(*fit) for fit in _ridges(s, z))
+    line = next(lines)
+    for other in lines:  # one after another: each holds as much as z, twice
         line = other if other.surely_better(line) else line
     return line
 
