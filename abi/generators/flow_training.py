@@ -117,20 +117,21 @@ def fit_flow(
 
         return _fit_one(rest, left_out, settings, training, child_seed(seed, part), given, on_part)
 
-    fits = [fit_part(given, 0)]
-    taught = [] if given is None else [given.after(fits[0].encoder)]
-    for part in range(1, num_flows):
-        if part == 1 and given is not None and given.learns and given.another is not None:
-            fits.append(fit_part(replace(given, encoder=given.another), part))
-            taught.append(given.after(fits[1].encoder))
-        else:
-            fits.append(fit_part(taught[part % len(taught)] if taught else None, part))
+    in_turn = [given]
+    if given is not None and given.another is not None:
+        in_turn.append(replace(given, encoder=given.another))
+    fits = []
+    for part in range(num_flows):
+        begun = in_turn[part % len(in_turn)]
+        fits.append(fit_part(begun, part))
+        if begun is not None:
+            in_turn[part % len(in_turn)] = begun.after(fits[part].encoder)
     flows = nn.ModuleList([fit.flow for fit in fits])
     context = torch.stack([fit.context for fit in fits]) if given else None
     held = tuple(fit.held for fit in fits)
     encoders = None
     if given is not None:
-        modules = nn.ModuleList([fit.encoder for fit in fits][: 1 if len(taught) == 1 else None])
+        modules = nn.ModuleList([fit.encoder for fit in fits][: 1 if len(in_turn) == 1 else None])
         encoders = FittedEncoders(modules, given.name, given.layout, given.x.shape[1])
     model = FlowModel(flows, support, trend, context, settings, held, encoders)
     best = min((fit.log for fit in fits), key=lambda log: log.validation_loss)

@@ -101,7 +101,7 @@ Extent = Literal["encoder", "network", "whole"]
 """Of a training: the encoder for a quarter of the steps, the network then behind it, or all."""
 
 _BRIEF = 0.25  # of the steps, for an encoder that flows go on teaching
-_RACE_TIME = 0.5  # of the progress
+_RACE_TIME, _ENCODER_TIME = 0.5, 0.75  # of the progress
 
 
 def train_kernel(
@@ -181,22 +181,22 @@ def _train(
     network.encoder, inputs = prepared(whole := network.encoder, x, z)
     learns = not isinstance(network.encoder, nn.Identity)
     training = config.network_training
-    brief = training.shortened(_BRIEF)
+    brief, begin = training.shortened(_BRIEF), 0.0
 
     def loss(rows: Tensor, inputs: Tensor) -> Tensor:
         return network.loss(rows, inputs, config.kappa)
 
-    def trained(inputs: Tensor, training: TrainingSettings) -> TrainingLog:
-        return train(network, loss, (theta, inputs), training, child_seed(seed, 1), on_epoch)
+    def trained(inputs: Tensor, training: TrainingSettings, told: Progress) -> TrainingLog:
+        return train(network, loss, (theta, inputs), training, child_seed(seed, 1), told)
 
-    if extent == "encoder":
-        log = trained(inputs, brief)
-    elif extent == "network" and learns:
-        trained(inputs, brief)
-        network.encoder, inputs = nn.Identity(), features_of(whole, x)
-        log = trained(inputs, training)
-    else:
-        log = trained(inputs, training)
+    if extent == "network" and learns:
+        trained(inputs, brief, lambda share: on_epoch(_ENCODER_TIME * share))
+        network.encoder, inputs, begin = nn.Identity(), features_of(whole, x), _ENCODER_TIME
+    log = trained(
+        inputs,
+        brief if extent == "encoder" else training,
+        lambda share: on_epoch(begin + (1.0 - begin) * share),
+    )
     network.encoder = whole
     return log
 

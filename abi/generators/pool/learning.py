@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from simulators import Prior, sample_prior
-from simulators.random import child_seed, torch_generator
+from simulators.random import child_seed
 
 from ...encoders.choice import build_encoder, features_of
 from ...encoders.fitted import FittedEncoders
@@ -32,7 +32,6 @@ from .values.law import learn_values
 from .values.natural import learn_natural
 
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
-_MOST_OF_VALUES = 2_000_000  # numbers of x that say enough of laws with few of their own
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
 _NOISE = 2.0  # times that of a trend found from the draws of a normal prior
 
@@ -112,23 +111,14 @@ class Learning:
 
     def of_values(self, x: Tensor) -> list[Likelihood]:
         """That of each value of x (n, p), and another where its noise may have tails."""
-        laws = learn_values(*self._some(x))
+        laws = learn_values(self.numbers[self.others], x[self.others])
         return [Likelihood(law, self.density) for law in laws]
 
     def of_family(self, x: Tensor) -> list[Likelihood]:
         """That of values of x (n, p) as an exponential family, if there are pairs enough."""
         used = one_each(self.density.support)
-        numbers, rows = self._some(x)
-        law = learn_natural(numbers, used, rows)
+        law = learn_natural(self.numbers[self.others], used, x[self.others])
         return [] if law is None else [Likelihood(law, self.density)]
-
-    def _some(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers of theta and x of pairs not held out, as many as a law of values needs."""
-        rows = self.others.nonzero()[:, 0]
-        order = torch.randperm(len(rows), generator=torch_generator(child_seed(self.seed, 3)))
-        most = max(1, _MOST_OF_VALUES // x.shape[1])
-        rows = rows if len(rows) <= most else rows[order[:most]]
-        return self.numbers[rows], x[rows]
 
     def _trained(
         self, data: tuple[Tensor, Tensor, Tensor], settings: FlowSettings, on_epoch: Progress

@@ -33,7 +33,7 @@ from .rows import in_parts
 from .scales import Scales
 from .terms import with_ones
 
-_TOGETHER = 5_000_000  # numbers
+_TOGETHER = 2_000_000  # numbers
 
 
 @dataclass(frozen=True, eq=False)
