@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	@rm -rf runs/demo
-	$(BIN)/abi fit --simulator simulators:TwoMoons --num-simulations 5000 --seed 0 --out runs/demo
+	$(BIN)/abi fit --simulator simulators:TwoMoons --num-simulations 10000 --seed 0 --out runs/demo
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -140,9 +140,9 @@ def _fails(check: Check, p_value: float) -> str:
     least = min(check.p_values, key=lambda name: check.p_values[name])
     if least == "rest_of_x":
         return (
-            f"fails: x tells more of the parameters than the answer has heard ({p_text(p_value)} "
-            "over all tests), so what holds on average may be far off at one x; another encoder "
-            "may hear it"
+            f"fails: x tells more of the parameters than the answer makes of it ({p_text(p_value)} "
+            "over all tests), so what holds on average may be far off at one x; more calls or "
+            "another encoder may mend it"
         )
     return (
         f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests), though "
