@@ -23,11 +23,11 @@ from zuko.nn import MaskedLinear
 from zuko.transforms import MonotonicRQSTransform
 
 from .inverse import Ordered
-from .network import Layer, Layout, gradients_of, outputs_of
+from .network import Layer, Layout, Network, Seen
 from .normal import log_normal
 from .univariate import Affine, Spline, Univariate
 
-_ROWS = 4_000  # looked at together: the splines of 20 parameters take over 100 kB a row
+_ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
 
 
 class CompiledFlow(nn.Module):
@@ -46,8 +46,7 @@ class CompiledFlow(nn.Module):
             transform.fill(vector, hidden)
         self.weights = nn.Parameter(vector * hidden)
         self.register_buffer("mask", hidden, persistent=False)
-        self._views: tuple[int, list[list[Layer]]] = (0, [])
-        self._gradient: tuple[Tensor, list[list[Layer]]] = (vector, [])
+        self._gradient: Tensor | None = None
 
     def log_prob(self, theta: Tensor, context: Tensor | None) -> Tensor:
         """Log densities at theta (n, d) -> (n,), context being (n, k), (k,), or None."""
@@ -70,7 +69,7 @@ class CompiledFlow(nn.Module):
         shares = torch.full((len(theta),), 1.0 / len(theta)) if shares is None else shares
         value, known = _forward(self, theta, context)
         _backward(self, known, -shares, wanted=False)
-        self.weights.grad = self.gradient()[0].mul_(self.mask)
+        self.weights.grad = self.gradient().mul_(self.mask)
         return -(shares @ value)
 
     @torch.no_grad()
@@ -84,8 +83,10 @@ class CompiledFlow(nn.Module):
     def from_base(self, base: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The theta (n, d) that :meth:`to_base` maps to these (n, d), and its log slope, (n,)."""
         steps = [
-            Ordered.of(part.univariate, part.layouts, layers, part.order)
-            for part, layers in zip(self.transforms, self.own_layers(), strict=True)
+            Ordered.of(
+                part.univariate, part.layouts, part.layers(self.weights.detach()), part.order
+            )
+            for part in self.transforms
         ]
         parts = [_back(steps, *part) for part in _parts(base, context)]
         theta, log_slope = zip(*parts, strict=True)
@@ -100,29 +101,17 @@ class CompiledFlow(nn.Module):
                 for target, source in transform.pairs(part, weights):
                     target.copy_(source)
 
-    def layers(self, vector: Tensor) -> list[list[Layer]]:
-        """The networks' layers as views of a vector of all weights, or of their gradients."""
-        return [[layout.view(vector) for layout in part.layouts] for part in self.transforms]
-
-    def own_layers(self) -> list[list[Layer]]:
-        """Those of the weights themselves, made once as long as these stay where they are."""
-        at = self.weights.data_ptr()
-        if self._views[0] != at:
-            self._views = at, self.layers(self.weights.detach())
-        return self._views[1]
-
-    def gradient(self) -> tuple[Tensor, list[list[Layer]]]:
-        """Room for the gradient of all weights, and its layers; used again and again."""
-        if not self._gradient[1]:
-            vector = torch.empty_like(self.weights)
-            self._gradient = vector, self.layers(vector)
+    def gradient(self) -> Tensor:
+        """Room for the gradient of all weights; used again and again."""
+        if self._gradient is None:
+            self._gradient = torch.empty_like(self.weights.detach())
         return self._gradient
 
     def _to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         z, log_slope = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32)
         context = None if context is None else context.expand(len(z), -1)
-        for transform, layers in zip(self.transforms, self.own_layers(), strict=True):
-            raw, _ = outputs_of(layers, _inputs(z, context))
+        for transform in self.transforms:
+            raw, _ = transform.network.outputs(self.weights.detach(), _inputs(z, context))
             z, _ = transform.univariate.forward(z, raw, log_slope)
         return z, log_slope
 
@@ -158,7 +147,12 @@ class _Transform:
         for weight, bias, mask in self._sources:
             self.layouts.append(Layout(start, len(bias), weight.shape[1], mask))
             start = self.layouts[-1].end
+        self.network = Network(self.layouts)
         return start
+
+    def layers(self, vector: Tensor) -> list[Layer]:
+        """Those of its network, as views of a vector of all weights."""
+        return [layout.view(vector) for layout in self.layouts]
 
     def fill(self, vector: Tensor, hidden: Tensor) -> None:
         """Copy the weights into a vector, and the masks into another."""
@@ -172,7 +166,7 @@ class _Transform:
 
     def pairs(self, part: Any, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Zuko's own tensors beside the weights for them."""
-        layers = [layout.view(vector) for layout in self.layouts]
+        layers = self.layers(vector)
         if hasattr(part, "hyper"):
             both = zip(_affine_maps(part), layers, strict=True)
             return [pair for own, layer in both for pair in _of(own, layer)]
@@ -224,7 +218,7 @@ class _Density(torch.autograd.Function):
         flow: CompiledFlow = ctx.flow
         wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         of_z, of_context = _backward(flow, ctx.known, of_value.contiguous(), wanted=wanted)
-        return of_z, of_context if ctx.known.width else None, flow.gradient()[0] * flow.mask, None
+        return of_z, of_context if ctx.known.width else None, flow.gradient() * flow.mask, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,19 +228,20 @@ class _Known:
     Attributes:
         end: where theta came to in the base, (n, d).
         width: of the context.
-        steps: of each transform, the inputs of its layers, and what its splines keep.
+        steps: of each transform, what its network saw, and what its splines keep.
     """
 
     end: Tensor
     width: int
-    steps: list[tuple[list[Tensor], Any]]
+    steps: list[tuple[Seen, Any]]
 
 
 def _forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple[Tensor, _Known]:
     """Log densities at theta (n, d), (n,)."""
     z, value, steps = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32), []
-    for transform, layers in zip(flow.transforms, flow.own_layers(), strict=True):
-        raw, seen = outputs_of(layers, _inputs(z, context))
+    weights = flow.weights.detach()
+    for transform in flow.transforms:
+        raw, seen = transform.network.outputs(weights, _inputs(z, context))
         z, bends = transform.univariate.forward(z, raw, value)
         steps.append((seen, bends))
     value += log_normal(z)
@@ -264,14 +259,14 @@ def _backward(
         of_value: gradient of the log densities, (n,).
         wanted: whether anybody asks for the gradients of theta and context.
     """
-    own, (_, into) = flow.own_layers(), flow.gradient()
+    weights, into = flow.weights.detach(), flow.gradient()
     of_z = -known.end * of_value[:, None]
     of_context = of_z.new_zeros(len(of_z), known.width) if wanted else None
-    for t in range(len(own) - 1, -1, -1):
-        seen, bends = known.steps[t]
-        of_z, of_raw = flow.transforms[t].univariate.backward(bends, of_z, of_value)
+    for t in range(len(flow.transforms) - 1, -1, -1):
+        (seen, bends), transform = known.steps[t], flow.transforms[t]
+        of_z, of_raw = transform.univariate.backward(bends, of_z, of_value)
         first = t == 0 and not wanted
-        of_inputs = gradients_of(own[t], seen, of_raw, into[t], first=first)
+        of_inputs = transform.network.gradients(weights, seen, of_raw, into, first=first)
         if of_inputs is not None:
             dim = of_inputs.shape[1] - known.width
             of_z[:, :dim] += of_inputs[:, :dim]

@@ -238,11 +238,3 @@ def affine_gradient(x: Any, raw: Any, of_y: Any, of_log: Any, of_x: Any, of_raw:
             of_raw[i, 2 * j] = of_y[i, j]
             of_log_scale = of_y[i, j] * x[i, j] * scale + of_log[i]
             of_raw[i, 2 * j + 1] = of_log_scale / (limit * limit)
-
-
-@_compiled
-def relu_gradient(given: Any, gradient: Any) -> None:
-    """Set ``gradient`` to 0 where a ReLU gave 0, both (n, a)."""
-    for i in range(given.shape[0]):
-        for j in range(given.shape[1]):
-            gradient[i, j] = gradient[i, j] if given[i, j] > _ZERO else _ZERO

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from abi.generators.compiled import products
 from abi.generators.compiled.flow import CompiledFlow
+from abi.generators.compiled.network import Layout, Network
 from abi.generators.compiled.training import DeviceFlow, trainable
 from abi.generators.flow_network import FlowSettings, build_flow
 
@@ -83,7 +84,7 @@ def test_values_and_gradients_are_those_of_zuko(theta_dim: int, context_dim: int
     assert len(found) == len(rounded) == len(gradients)
     for ours, theirs, known in zip(found, rounded, gradients, strict=True):
         rounding = (theirs - known).abs().max()
-        assert (ours - known).abs().max() <= 3.0 * rounding + 1e-5 * known.abs().max()
+        assert (ours - known).abs().max() <= 3.0 * rounding + 1e-4 * known.abs().max()
 
 
 @pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
@@ -189,26 +190,28 @@ def test_a_second_derivative_is_refused_rather_than_wrong() -> None:
         slope.sum().backward()
 
 
-@pytest.mark.parametrize(
-    ("rows", "inputs", "outputs"), [(400, 50, 115), (33, 32, 40), (400, 5, 64)]
-)
-def test_products_are_the_same_whatever_library_makes_them(
-    rows: int, inputs: int, outputs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("widths", [(4, 128, 128, 46), (3, 7), (0, 5), (0, 5, 2), (50, 33, 1, 115)])
+@pytest.mark.parametrize("rows", [1, 37, 400])
+def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows: int) -> None:
+    """Both ways, beside torch's own operations; other networks' weights are left alone."""
     generator = torch.Generator().manual_seed(0)
-    x, weight, bias, gradient = (
-        torch.randn(shape, generator=generator)
-        for shape in ((rows, inputs), (outputs, inputs), (outputs,), (rows, outputs))
-    )
+    layouts, start = [], 5
+    for inputs, outputs in itertools.pairwise(widths):
+        layouts.append(Layout(start, outputs, inputs, None))
+        start = layouts[-1].end
+    weights = torch.randn(start + 3, generator=generator, requires_grad=True)
+    x = torch.randn(rows, widths[0], generator=generator, requires_grad=True)
+    expected = x
+    for layer in [layout.view(weights) for layout in layouts]:
+        expected = torch.addmm(
+            layer.bias, expected.relu() if expected is not x else x, layer.weight.T
+        )
+    of_outputs = torch.randn(expected.shape, generator=generator)
+    of_x, of_weights = torch.autograd.grad(expected, (x, weights), of_outputs)
 
-    def all_of_them() -> list[Tensor]:
-        into = torch.empty_like(weight)
-        products.of_weight(gradient, x, into)
-        layers = [products.layer(x, weight, bias, relu=relu) for relu in (False, True)]
-        return [*layers, into, products.of_inputs(gradient, weight)]
-
-    quick = all_of_them()
-    monkeypatch.setattr(products, "_onednn", lambda: None)
-    plain = all_of_them()
-    torch.testing.assert_close(plain[0], x @ weight.T + bias, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(quick, plain, atol=1e-4, rtol=1e-4)
+    network, into = Network(layouts), torch.zeros(len(weights))
+    out, seen = network.outputs(weights.detach(), x.detach())
+    found = network.gradients(weights.detach(), seen, of_outputs, into, first=False)
+    for ours, known in ((out, expected), (into, of_weights), (found, of_x)):
+        torch.testing.assert_close(ours, known.detach(), atol=1e-3, rtol=1e-4)
+    assert network.gradients(weights.detach(), seen, of_outputs, into, first=True) is None
