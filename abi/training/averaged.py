@@ -24,7 +24,6 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 
 _CLIMB, _MOST_CLIMB = 0.1, 50  # share of the steps before the peak, and steps at most
 _STAY = 0.3  # share of the steps, the climb among them
@@ -70,22 +69,20 @@ class AveragedAdamW:
             return
         weights: list[Tensor] = [self.parameters[k] for k in moved]
         gradients: list[Tensor] = [part.grad for part in weights if part.grad is not None]
-        norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
-        shrunk = (_MAX_NORM / (norm + 1e-6)).clamp_max(1.0)
-        for gradient in gradients:
-            gradient.mul_(shrunk)
+        norm = torch.stack(torch._foreach_norm(gradients)).norm()
+        torch._foreach_mul_(gradients, (_MAX_NORM / (norm + 1e-6)).clamp_max(1.0))
         first, second, counts = (
             [values[k] for k in moved] for values in (self._first, self._second, self._counts)
         )
-        adamw(
-            weights, gradients, first, second, [], counts, fused=True, amsgrad=False,
-            beta1=_MEANS, beta2=_SQUARES, lr=self._rate(), weight_decay=self._weight_decay,
-            eps=_EPS, maximize=False,
+        torch._foreach_add_(counts, 1.0)
+        torch._fused_adamw_(
+            weights, gradients, first, second, [], counts, amsgrad=False, lr=self._rate(),
+            beta1=_MEANS, beta2=_SQUARES, weight_decay=self._weight_decay, eps=_EPS,
+            maximize=False,
         )  # fmt: skip
         self._done += 1
         share = (_ETA + 1.0) / (_ETA + self._done)
-        for mean, value in zip(self._means, self._averaged, strict=True):
-            mean.lerp_(value, share)
+        torch._foreach_lerp_(self._means, self._averaged, share)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:

@@ -47,6 +47,7 @@ class CompiledFlow(nn.Module):
         self.weights = nn.Parameter(vector * hidden)
         self.register_buffer("mask", hidden, persistent=False)
         self._gradient: Tensor | None = None
+        self._ordered: tuple[Any, list[Ordered]] = (None, [])
 
     def log_prob(self, theta: Tensor, context: Tensor | None) -> Tensor:
         """Log densities at theta (n, d) -> (n,), context being (n, k), (k,), or None."""
@@ -82,12 +83,7 @@ class CompiledFlow(nn.Module):
     @torch.no_grad()
     def from_base(self, base: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The theta (n, d) that :meth:`to_base` maps to these (n, d), and its log slope, (n,)."""
-        steps = [
-            Ordered.of(
-                part.univariate, part.layouts, part.layers(self.weights.detach()), part.order
-            )
-            for part in self.transforms
-        ]
+        steps = self._steps_back()
         parts = [_back(steps, *part) for part in _parts(base, context)]
         theta, log_slope = zip(*parts, strict=True)
         return torch.cat(theta), torch.cat(log_slope)
@@ -107,11 +103,24 @@ class CompiledFlow(nn.Module):
             self._gradient = torch.empty_like(self.weights.detach())
         return self._gradient
 
+    def _steps_back(self) -> list[Ordered]:
+        """The transforms' units in order, sorted once as long as the weights stay as they are."""
+        own = self.weights.detach()
+        state = own.data_ptr(), own._version
+        if self._ordered[0] != state:
+            steps = [
+                Ordered.of(part.univariate, part.layouts, part.layers(own), part.order)
+                for part in self.transforms
+            ]
+            self._ordered = state, steps
+        return self._ordered[1]
+
     def _to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         z, log_slope = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32)
         context = None if context is None else context.expand(len(z), -1)
+        weights = self.weights.detach().numpy()
         for transform in self.transforms:
-            raw, _ = transform.network.outputs(self.weights.detach(), _inputs(z, context))
+            raw, _ = transform.network.outputs(weights, _inputs(z, context))
             z, _ = transform.univariate.forward(z, raw, log_slope)
         return z, log_slope
 
@@ -239,7 +248,7 @@ class _Known:
 def _forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple[Tensor, _Known]:
     """Log densities at theta (n, d), (n,)."""
     z, value, steps = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32), []
-    weights = flow.weights.detach()
+    weights = flow.weights.detach().numpy()
     for transform in flow.transforms:
         raw, seen = transform.network.outputs(weights, _inputs(z, context))
         z, bends = transform.univariate.forward(z, raw, value)
@@ -259,7 +268,7 @@ def _backward(
         of_value: gradient of the log densities, (n,).
         wanted: whether anybody asks for the gradients of theta and context.
     """
-    weights, into = flow.weights.detach(), flow.gradient()
+    weights, into = flow.weights.detach().numpy(), flow.gradient().numpy()
     of_z = -known.end * of_value[:, None]
     of_context = of_z.new_zeros(len(of_z), known.width) if wanted else None
     for t in range(len(flow.transforms) - 1, -1, -1):

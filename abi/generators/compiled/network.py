@@ -75,27 +75,27 @@ class Network:
         self._width = sum(part.outputs for part in layouts[:-1])
         self._outputs = layouts[-1].outputs
 
-    def outputs(self, weights: Tensor, inputs: Tensor) -> tuple[Tensor, Seen]:
+    def outputs(self, weights: Any, inputs: Tensor) -> tuple[Tensor, Seen]:
         """What it gives for inputs (n, b), (n, a), and what :meth:`gradients` wants to know."""
         out = torch.empty(len(inputs), self._outputs)
         seen = Seen(inputs.numpy(), np.empty(len(inputs) * self._width, np.float32))
-        _forth(weights.numpy(), self._places, seen.inputs, seen.hidden, out.numpy())
+        _forth(weights, self._places, seen.inputs, seen.hidden, out.numpy())
         return out, seen
 
     def gradients(
-        self, weights: Tensor, seen: Seen, of_outputs: Tensor, into: Tensor, *, first: bool
+        self, weights: Any, seen: Seen, of_outputs: Tensor, into: Any, *, first: bool
     ) -> Tensor | None:
         """Write the weights' gradient ``into`` its vector; that of the inputs, (n, b).
 
         Args:
-            weights: the vector of all weights.
+            weights: the vector of all weights, of numpy.
             seen: on the way forth.
             of_outputs: gradient of what the network gave, (n, a).
-            into: the gradient of all weights; other networks' parts of it stay as they are.
+            into: the gradient of all weights, of numpy; other networks' parts stay as they are.
             first: nobody asks for the gradient of the inputs, and there is none.
         """
-        given = weights.numpy(), self._places, seen.inputs, seen.hidden, of_outputs.numpy()
-        of_inputs = _back(*given, into.numpy(), first)
+        given = weights, self._places, seen.inputs, seen.hidden, of_outputs.numpy()
+        of_inputs = _back(*given, into, first)
         return None if first else torch.from_numpy(of_inputs)
 
 

@@ -210,8 +210,9 @@ def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows
     of_x, of_weights = torch.autograd.grad(expected, (x, weights), of_outputs)
 
     network, into = Network(layouts), torch.zeros(len(weights))
-    out, seen = network.outputs(weights.detach(), x.detach())
-    found = network.gradients(weights.detach(), seen, of_outputs, into, first=False)
+    plain = weights.detach().numpy()
+    out, seen = network.outputs(plain, x.detach())
+    found = network.gradients(plain, seen, of_outputs, into.numpy(), first=False)
     for ours, known in ((out, expected), (into, of_weights), (found, of_x)):
         torch.testing.assert_close(ours, known.detach(), atol=1e-3, rtol=1e-4)
-    assert network.gradients(weights.detach(), seen, of_outputs, into, first=True) is None
+    assert network.gradients(plain, seen, of_outputs, into.numpy(), first=True) is None
