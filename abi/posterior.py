@@ -98,7 +98,10 @@ class ABIPosterior:
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")
-        return f"ABIPosterior of {names}, {self.num_simulations:,} calls; {self.verdict.headline}"
+        failed = self.verdict.failures + sum(record.failures for record in self.rounds)
+        lost = f", {failed:,} of them failed" if failed else ""
+        calls = f"{self.num_simulations:,} calls{lost}"
+        return f"ABIPosterior of {names}, {calls}; {self.verdict.headline}"
 
     @property
     def theta_dim(self) -> int:

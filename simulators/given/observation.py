@@ -141,6 +141,8 @@ def _hint(values: Any) -> str:
         return " Read a file first, as numpy.loadtxt(file, delimiter=',') does."
     if values is None:
         return " Pass the observed values, as the simulator returns them."
+    if np.iscomplexobj(values):
+        return " Real and imaginary parts are values of their own."
     if callable(values) or hasattr(values, "sample"):
         return " The order of the arguments is (prior, simulator, x_o)."
     return ""

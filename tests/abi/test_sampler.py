@@ -225,6 +225,8 @@ def test_a_prior_without_a_density_is_enough() -> None:
 def test_failing_simulations_are_counted_not_fatal() -> None:
     posterior = quick_fit(simulator=problems.half_nan, x_o=X_O - 1.0)
     assert posterior.rounds[0].failures > 100
+    failed = posterior.verdict.failures + sum(record.failures for record in posterior.rounds)
+    assert f" calls, {failed:,} of them failed; " in repr(posterior)
     assert posterior.num_simulations <= 1_200
 
 

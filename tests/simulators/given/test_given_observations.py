@@ -65,7 +65,7 @@ def test_named_values_take_the_order_of_the_simulator() -> None:
         ({"mean": "u"}, TypeError, "`x_o` 'mean' must be a tensor of numbers; got 'u'"),
         ("x", TypeError, "`x_o` must be a tensor of numbers; got 'x'"),
         (None, TypeError, "`x_o` must be a tensor of numbers; got None"),
-        ([1j], TypeError, "`x_o` must be a tensor of numbers"),
+        ([1j], TypeError, "Real and imaginary parts are values of their own"),
         ({}, ValueError, "`x_o` must be one observation"),
     ],
 )
