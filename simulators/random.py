@@ -120,3 +120,11 @@ def _has_devices() -> bool:
     """Whether there is a device with a global stream of its own; asked without waking it."""
     others = torch.backends.mps.is_available() or torch.xpu.is_available()
     return others or torch.cuda.device_count() > 0
+
+
+def some_rows(most: int, *rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The same rows of each (n, ...), or as many of them by chance; more would tell no more."""
+    if len(rows[0]) <= most:
+        return rows
+    some = torch.randperm(len(rows[0]), generator=torch_generator(0))[:most]
+    return tuple(each[some] for each in rows)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulators.random import torch_generator
+from simulators.random import some_rows
 
 from .layout import Layout
 
@@ -92,7 +92,7 @@ def _on_log_scale(x: Tensor) -> Tensor:
     positive = ((x > 0.0) | ~known).all(dim=0) & known.any(dim=0)
     if not positive.any():
         return positive
-    rows = some_rows(x).double()
+    rows = enough(x).double()
     plain, logs = _lopsided(rows), _lopsided(rows.clamp_min(_LEAST_LOGGED).log())
     return positive & (plain > math.log(_FAR_LOPSIDED)) & (logs.abs() < plain)
 
@@ -112,7 +112,7 @@ def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     levels = torch.tensor([0.25, 0.5, 0.75]).double()
     gaps = bool(x.isnan().any())
     quantile = torch.nanquantile if gaps else torch.quantile
-    lower, center, upper = quantile(some_rows(x).double(), levels, 0)
+    lower, center, upper = quantile(enough(x).double(), levels, 0)
     if gaps:
         lower, center, upper = (level.nan_to_num(0.0) for level in (lower, center, upper))
         x = torch.where(x.isnan(), center.to(x), x)
@@ -127,12 +127,9 @@ def quartiles(x: Tensor) -> tuple[Tensor, Tensor]:
     return center.float(), torch.maximum(spread, least).float()
 
 
-def some_rows(x: Tensor) -> Tensor:
+def enough(x: Tensor) -> Tensor:
     """Some rows of x (n, p): quantiles need no more, and sorting very many takes seconds."""
-    most = max(1_000, min(100_000, 10_000_000 // x.shape[1]))
-    if len(x) <= most:
-        return x
-    return x[torch.randperm(len(x), generator=torch_generator(0))[:most]]
+    return some_rows(max(1_000, min(100_000, 10_000_000 // x.shape[1])), x)[0]
 
 
 class DeepSet(nn.Module):

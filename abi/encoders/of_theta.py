@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from ..training.ridge import best_line
-from .item import InputScaling, some_rows
+from .item import InputScaling, enough
 
 MOST_VALUES = 512  # of x
 _PLENTY = 10  # pairs for each value of x
@@ -48,7 +48,7 @@ class Regression(nn.Module):
         if z is not None:
             slope = best_line(self.values(x).double(), _in_sds(z)).slope.float()
         self.register_buffer("slope", slope)
-        self.scaling = InputScaling(self.values(some_rows(x)) @ slope, logs=False)
+        self.scaling = InputScaling(self.values(enough(x)) @ slope, logs=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (n, p) to (n, d)."""
@@ -105,7 +105,7 @@ class Selected(nn.Module):
 
 def telling(x: Tensor, z: Tensor) -> Tensor:
     """Places (k,) of the values of x (n, p) that say more of z (n, d) than chance; one at least."""
-    x, z = some_rows(torch.cat([x, z], dim=1)).tensor_split([x.shape[1]], dim=1)
+    x, z = enough(torch.cat([x, z], dim=1)).tensor_split([x.shape[1]], dim=1)
     around = (x - x.median(dim=0).values).abs()
     level, own = _normal_scores(z), _normal_scores(torch.cat([x, around], dim=1))
     asked = _standard(torch.cat([level, level**2], dim=1))

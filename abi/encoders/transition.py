@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .item import InputScaling, some_rows
+from .item import InputScaling, enough
 from .layout import Layout
 from .moments import moments
 
@@ -52,6 +52,6 @@ def _steps(series: Tensor) -> Tensor:
 
 def _units(items: Tensor) -> Tensor:
     """A size of each series below which its values count as near 0, (m,)."""
-    sizes = some_rows(items.flatten(end_dim=1)).double().abs()
+    sizes = enough(items.flatten(end_dim=1)).double().abs()
     found = [column[column > 0] for column in sizes.T]
     return torch.tensor([float(part.quantile(_UNIT)) if len(part) else 1.0 for part in found])

@@ -9,8 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from simulators.random import torch_generator
-
 Progress = Callable[[float], None]
 
 
@@ -75,11 +73,3 @@ def units(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     center = torch.where(fixed, z[0], z.mean(dim=0))
     scale = torch.where(fixed, 1e-6 * (1.0 + center.abs()), z.std(dim=0))
     return center, scale, fixed
-
-
-def some_rows(most: int, *rows: Tensor) -> tuple[Tensor, ...]:
-    """The same rows of each (n, ...), or as many of them by chance; more would tell no more."""
-    if len(rows[0]) <= most:
-        return rows
-    some = torch.randperm(len(rows[0]), generator=torch_generator(0))[:most]
-    return tuple(each[some] for each in rows)

@@ -25,8 +25,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simulators.random import some_rows
+
 from ..training.ridge import best_line
-from .base import some_rows, units
+from .base import units
 
 _MOST_FEATURES = 512
 _NUMBERS = 20_000_000  # terms of rows looked at: more would find the trend no better

@@ -23,7 +23,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from ...base import GeneratorState, some_rows, units
+from simulators.random import some_rows
+
+from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
 from . import answers, apart
 from .answers import log_odds

@@ -28,8 +28,10 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from simulators.random import some_rows
+
 from ....training.ridge import best_line
-from ...base import GeneratorState, some_rows, units
+from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
 from .rows import in_parts
 from .terms import terms_of
