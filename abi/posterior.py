@@ -99,8 +99,7 @@ class ABIPosterior:
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names[:5]) + (", ..." if self.theta_dim > 5 else "")
         failed = self.verdict.failures + sum(record.failures for record in self.rounds)
-        lost = f", {failed:,} of them failed" if failed else ""
-        calls = f"{self.num_simulations:,} calls{lost}"
+        calls = f"{self.num_simulations:,} calls" + f", {failed:,} of them failed" * (failed > 0)
         return f"ABIPosterior of {names}, {calls}; {self.verdict.headline}"
 
     @property
@@ -173,8 +172,7 @@ class ABIPosterior:
 
         Args:
             theta: points, (n, d).
-            x: another observation, (p,) or (1, p), or one for each theta, (n, p); the fit's own
-                when omitted.
+            x: another observation, (p,), or one for each theta, (n, p); the fit's when omitted.
 
         Raises:
             NotImplementedError: if the generative model has no density ("potnet" and "wgan").
@@ -188,8 +186,7 @@ class ABIPosterior:
             return q.log_prob(theta[:, None], rows)[:, 0]
         if len(rows) != len(theta):
             raise ValueError(
-                f"`x` must be one observation, or one for each of the {len(theta)} rows of theta; "
-                f"got {len(rows)}."
+                f"`x` must be one observation, or {len(theta)}, as theta has rows; got {len(rows)}."
             )
         return q.log_prob(theta[None], rows)[0]
 
