@@ -94,7 +94,7 @@ def run(
     return posterior
 
 
-REGION, PLAUSIBLE, ANSWER = 0, 1, 2
+REGION, PLAUSIBLE = 0, 1
 """Keys of the plan's seed, which its rounds do not use: their numbers are larger."""
 
 
@@ -116,7 +116,7 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
         kernel = replace(kernel, x_o=problem.x_o)
         seed = child_seed(plan.seed, 0, PLAUSIBLE)
         p_value = plausibility(state.x, problem.x_o, seed, kernel.encoder, problem.layout)
-        answer = moments(model, child_seed(plan.seed, 0, ANSWER))
+        answer = moments(model)
         record = replace(record, x_o_p_value=p_value, answer=answer)
     counted = sum(part.simulator_calls + part.check_calls for part in state.records)
     record = replace(record, check_calls=record.check_calls + plan.calls_before - counted)

@@ -33,7 +33,7 @@ from .rounds.problem import Problem
 from .rounds.record import RoundState
 from .verdict.record import ALPHA, RARE, Verdict
 
-_ANSWER, _PLAUSIBLE = 4, 5  # keys of the fit's seed
+_PLAUSIBLE = 5  # key of the fit's seed
 _HEADER = ["observation", "verdict", "p", "largest bias", "C2ST", "p of x_o"]
 
 
@@ -222,7 +222,7 @@ def read_at(state: RoundState, x_o: Tensor, plan: Plan, row: int) -> RoundState:
     record = replace(
         state.records[-1],
         x_o_p_value=plausibility(state.x, x_o, seed, kernel.encoder, layout),
-        answer=moments(model, child_seed(plan.seed, 0, _ANSWER, row)),
+        answer=moments(model),
     )
     records = (*state.records[:-1], record)
     return replace(state, model=model, kernel=replace(kernel, x_o=x_o), records=records)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -32,7 +33,7 @@ def unprefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}
 
 
-class GenerativeModel(Protocol):
+class GenerativeModel(Hashable, Protocol):
     """A fitted distribution over theta (the paper's G_beta, Section 2.2.3)."""
 
     def sample(self, num_samples: int, seed: int) -> Tensor:
@@ -73,3 +74,9 @@ def units(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     center = torch.where(fixed, z[0], z.mean(dim=0))
     scale = torch.where(fixed, 1e-6 * (1.0 + center.abs()), z.std(dim=0))
     return center, scale, fixed
+
+
+@lru_cache(maxsize=2)  # an answer and the one before
+def two_samples(model: GenerativeModel) -> tuple[Tensor, Tensor]:
+    """Two samples of 2,000 draws, (2,000, d) each, which all that compares answers shares."""
+    return model.sample(2_000, seed=1), model.sample(2_000, seed=2)

@@ -14,7 +14,7 @@ from simulators.summary import summary
 
 from ..config import ABIConfig
 from ..encoders.choice import OWN_ENCODER
-from ..generators.base import GenerativeModel
+from ..generators.base import GenerativeModel, two_samples
 from ..generators.conditional import ConditionalFlows
 from ..generators.flow import FlowModel
 from ..plan import StopWhen
@@ -32,7 +32,6 @@ from .regions.region import AnyRegion, inside_all
 from .rejection import Sampled
 
 _ROUND_PAIRS, _ROUND_DRAWS = 200, 30  # of the judgement of a round's answer
-_COMPARED = 2_000  # draws of each of two answers
 
 
 def judge_before(before: RoundState, sampled: Sampled, problem: Problem, seed: int) -> Check | None:
@@ -63,28 +62,26 @@ def is_enough(check: Check | None, stop_when: StopWhen) -> bool:
     return largest is not None and largest <= stop_when
 
 
-def moved_between(first: GenerativeModel, second: GenerativeModel, seed: int) -> Distance:
+def moved_between(first: GenerativeModel, second: GenerativeModel) -> Distance:
     """MSW distance between two answers at x_o, in the second's sds, beside that of two samples."""
-    a = first.sample(_COMPARED, child_seed(seed, 0))
-    b, again = (second.sample(_COMPARED, child_seed(seed, key)) for key in (1, 2))
+    (a, _), (again, b) = two_samples(first), two_samples(second)
     unit = b.std(dim=0).clamp_min(1e-30)
     value, chance = (float(msw_distance(some / unit, b / unit)) for some in (a, again))
     return Distance(value, chance)
 
 
-def moments(model: GenerativeModel, seed: int) -> Moments:
+def moments(model: GenerativeModel) -> Moments:
     """Mean and sd of each parameter in an answer at x_o."""
-    draws = model.sample(_COMPARED, seed).double()
+    draws = two_samples(model)[0].double()
     return Moments(tuple(draws.mean(dim=0).tolist()), tuple(draws.std(dim=0).tolist()))
 
 
-def from_marginals(model: GenerativeModel, kernel: LearnedKernel, seed: int) -> Distance:
+def from_marginals(model: GenerativeModel, kernel: LearnedKernel) -> Distance:
     """Distance from an answer's marginals to the quantile network's own, in the answer's sds."""
     network = kernel.network
     table = network.table(kernel.x_o[None])
     own = QuantileTable(table.values[0], table.directions, table.levels)
-    draws = [model.sample(_COMPARED, child_seed(seed, key)) for key in (0, 1)]
-    units = [(part - network.theta_center) / network.theta_scale for part in draws]
+    units = [(part - network.theta_center) / network.theta_scale for part in two_samples(model)]
     first, second = (
         QuantileTable.from_samples(part, table.directions, table.levels) for part in units
     )
@@ -235,8 +232,8 @@ def judge_answer(answer: Answer, pairs: CheckPairs, seed: int) -> Verdict:
     q, kernel, records = answer.q, answer.kernel, answer.records
     marginals, edge, everywhere = None, None, answer.everywhere
     if not everywhere:
-        marginals = from_marginals(q.model, kernel, child_seed(seed, 1))
-        edge = leaning_on(q.model, answer.reach.regions, child_seed(seed, 2))
+        marginals = from_marginals(q.model, kernel)
+        edge = leaning_on(q.model, answer.reach.regions)
     key = child_seed(seed, 0)
     return verdict_of(
         _judged(q, kernel, pairs, answer.names, key, everywhere=everywhere),

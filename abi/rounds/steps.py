@@ -116,8 +116,8 @@ class Round:
             seconds=time.perf_counter() - started,
             x_o_p_value=self._plausibility(x, encoder, child_seed(seed, 5)),
             before=judged,
-            moved=self._moved(before, model, child_seed(seed, 7)),
-            answer=None if self._asks_none else moments(model, child_seed(seed, 8)),
+            moved=self._moved(before, model),
+            answer=None if self._asks_none else moments(model),
             narrowed=found.share,
         )
         self.shown.finish(record)
@@ -153,13 +153,11 @@ class Round:
         self.shown.phase("judging the round before")
         return judge_before(before, sampled, self.problem, seed)
 
-    def _moved(
-        self, before: RoundState | None, model: GenerativeModel, seed: int
-    ) -> Distance | None:
+    def _moved(self, before: RoundState | None, model: GenerativeModel) -> Distance | None:
         """How far the answer at x_o moved; None where there is none to compare."""
         if before is None or self._asks_none:
             return None
-        return moved_between(before.model, model, seed)
+        return moved_between(before.model, model)
 
     @property
     def _asks_none(self) -> bool:

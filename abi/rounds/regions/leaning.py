@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from simulators import Prior
 
-from ...generators.base import GenerativeModel
+from ...generators.base import GenerativeModel, two_samples
 from .drawing import sample_inside
 from .region import AnyRegion, Region, inside_all
 
 _LEANS, _LOST = 0.01, 0.5  # share of draws at the edge; where more, the answer is elsewhere
 _NEAR = 1.0  # nats inside the edge
-_DRAWS, _FEWER = 5_000, 2_000  # of a round's answer, and of the last, which is only reported
+_DRAWS = 5_000
 
 
 def leaned_on(
@@ -38,25 +39,22 @@ def leaned_on(
 
     An answer of which most lies there contradicts them: it was learned inside, and is not followed.
     """
-    shares = _at_edges(model, regions, _DRAWS, seed)
+    shares = _at_edges(model.sample(_DRAWS, seed), regions) if regions else []
     return tuple(
         region for region, share in zip(regions, shares, strict=True) if _LEANS < share < _LOST
     )
 
 
-def leaning_on(model: GenerativeModel, regions: tuple[AnyRegion, ...], seed: int) -> float | None:
+def leaning_on(model: GenerativeModel, regions: tuple[AnyRegion, ...]) -> float | None:
     """The largest share of an answer's draws at a region's edge, or beyond; None where small."""
-    share = max(_at_edges(model, regions, _FEWER, seed), default=0.0)
+    if not regions:
+        return None
+    share = max(_at_edges(torch.cat(two_samples(model)), regions))
     return share if share > _LEANS else None
 
 
-def _at_edges(
-    model: GenerativeModel, regions: tuple[AnyRegion, ...], num_draws: int, seed: int
-) -> list[float]:
+def _at_edges(draws: Tensor, regions: tuple[AnyRegion, ...]) -> list[float]:
     """Share of an answer's draws near each region's edge or beyond it."""
-    if not regions:
-        return []
-    draws = model.sample(num_draws, seed)
     return [1.0 - float(_middle(region).contains(draws).float().mean()) for region in regions]
 
 
