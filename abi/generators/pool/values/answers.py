@@ -44,11 +44,11 @@ def _fitted(t: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     for _ in range(_PASSES):
         chance = (t @ place).sigmoid()
         weights = (chance * (1.0 - chance)).clamp_min(1e-6)
-        place = _solved(t, weights, weights * (t @ place) + x - chance)
+        place = solved(t, weights, weights * (t @ place) + x - chance)
     return place, log_density(x, t @ place).sum(dim=1)
 
 
-def _solved(t: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
+def solved(t: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
     """Coefficients (m, k): of the weighted squares of t (n, m), one system a value.
 
     Args:

@@ -19,6 +19,7 @@ normal likelihoods learned from simulations.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,13 +28,13 @@ from simulators.random import some_rows
 
 from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
-from . import answers, apart
+from . import answers, apart, counts
 from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, log_density
 from .rows import in_parts
-from .scales import Scales
-from .terms import with_ones
+from .scales import Scales, best_mass
+from .terms import terms_of, with_ones
 
 _TOGETHER = 2_000_000  # numbers
 
@@ -48,6 +49,7 @@ class OfValues:
         level: of the values, on their scales, (p,).
         unit: likewise; 0 of a value that never varied, which says nothing.
         binary: which are 0 or 1, (p,).
+        shape: r of those that are counts, (p,); 0 of the others.
         place: coefficients a, (1 + c, p) or, with squares and products, (1 + c (c + 3) / 2, p).
         root: the factor R of what is measured, in its units, (p, p).
         exponent: of the values' scales, (p,).
@@ -62,6 +64,7 @@ class OfValues:
     level: Tensor
     unit: Tensor
     binary: Tensor
+    shape: Tensor
     place: Tensor
     root: Tensor
     exponent: Tensor
@@ -83,7 +86,8 @@ class OfValues:
         u = (numbers - self.center) / self.scale
         curved = len(self.place) > 1 + u.shape[1]
         eta = with_ones(with_products(u) if curved else u) @ self.place
-        measured = (self.unit > 0) & ~self.binary
+        counted = self.shape > 0
+        measured = (self.unit > 0) & ~self.binary & ~counted
         away = ((seen - self.level) / self.unit - eta).where(measured, 0.0)
         rest = torch.linalg.solve_triangular(self.root, away.T, upper=False).T
         count = int(measured.sum())
@@ -95,7 +99,8 @@ class OfValues:
             of_measured = log_density(rest.square().sum(dim=1), count, self.tails)
         units = self.root.diagonal().log().sum() + self.unit.where(measured, 1.0).log().sum()
         of_binary = answers.log_density(seen, eta).where(self.binary, 0.0).sum(dim=1)
-        value: Tensor = of_binary + of_measured - units
+        of_counts = counts.log_density(seen[:, counted], eta[:, counted], self.shape[counted])
+        value: Tensor = of_binary + of_counts.sum(dim=1) + of_measured - units
         return value
 
     def state(self) -> GeneratorState:
@@ -116,26 +121,46 @@ def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
     u = ((numbers - center) / scale).double()
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
     binary = used & ((x == 0.0) | (x == 1.0)).all(dim=0)
-    measured = used & ~binary
+    possible = used & ~binary & counts.possible(x)
+    of_counts = counts.fit_counts(u, x[:, possible].double())
+    counted = possible.clone()
+    counted[possible] = better = _describe_better(of_counts, u, x[:, possible].double())
+    measured = used & ~binary & ~counted
     odds = log_odds(u, x[:, binary].double())
+    discrete = _Discrete(binary, counted, odds, of_counts.place[:, better], of_counts.shape[better])
     found = fit_measured(u, x[:, measured].double()) if measured.any() else [None]
-    return [_law_of(center, scale, binary, measured, odds, part) for part in found]
+    return [_law_of(center, scale, discrete, measured, part) for part in found]
+
+
+class _Discrete(NamedTuple):
+    """Which values are 0 or 1, and which are small counts, (p,), and their laws."""
+
+    binary: Tensor
+    counted: Tensor
+    odds: Tensor
+    log_mean: Tensor
+    shape: Tensor
+
+
+def _describe_better(found: counts.Counted, u: Tensor, x: Tensor) -> Tensor:
+    """Which of the counts (n, k) their law describes better than noise on a scale, (k,)."""
+    if not x.shape[1]:
+        return torch.zeros(0, dtype=torch.bool)
+    return found.log_density.mean(dim=0) > best_mass(terms_of(u, x.shape[1]), x)
 
 
 def _law_of(
-    center: Tensor,
-    scale: Tensor,
-    binary: Tensor,
-    measured: Tensor,
-    odds: Tensor,
-    found: Measured | None,
+    center: Tensor, scale: Tensor, discrete: _Discrete, measured: Tensor, found: Measured | None
 ) -> OfValues:
-    """The law of values of which some are ``binary``, some ``measured``, (p,), others nothing."""
-    width, plain = len(binary), 1 + len(center)
+    """The law of values of which some are ``measured``, (p,), others discrete or nothing."""
+    width, plain = len(measured), 1 + len(center)
     place, root, tails = torch.zeros(1 + num_terms(len(center)), width), torch.eye(width), NORMAL
-    level, unit = torch.zeros(width), binary.float()
+    binary, counted, odds, log_mean, counted_shape = discrete
+    level, unit, shape = torch.zeros(width), (binary | counted).float(), torch.zeros(width)
     exponent, least = torch.ones(width), torch.ones(width)
     place[: len(odds), binary] = odds.float()
+    place[: len(log_mean), counted] = log_mean.float()
+    shape[counted] = counted_shape.float()
     if found is not None:
         at = measured.nonzero()[:, 0]
         exponent[at], least[at] = (part.float() for part in found.scales)
@@ -146,7 +171,7 @@ def _law_of(
     place = place if place[plain:].any() else place[:plain]
     loudness = None if found is None else found.loudness
     return OfValues(
-        center, scale, level, unit, binary, place, root, exponent, least, tails,
+        center, scale, level, unit, binary, shape, place, root, exponent, least, tails,
         torch.tensor(loudness is not None),
         torch.zeros(len(center)) if loudness is None else loudness.float(),
     )  # fmt: skip
@@ -155,9 +180,11 @@ def _law_of(
 def restore_values(state: GeneratorState) -> OfValues:
     """The law of a file.
 
-    Before version 14 all values were on their own scale and had no tails, before 17 none their own.
+    Before version 14 all values were on their own scale and had no tails, before 17 none their own;
+    before 18 none was a count.
     """
     width = len(state.tensors["level"])
     before = {"exponent": torch.ones(width), "least": torch.ones(width), "tails": NORMAL}
     before |= {"apart": torch.tensor(False), "loudness": torch.zeros(len(state.tensors["center"]))}
+    before |= {"shape": torch.zeros(width)}
     return OfValues(**before | state.tensors)
