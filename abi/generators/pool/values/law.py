@@ -2,12 +2,12 @@ r"""A likelihood of the values of x by linear models: few numbers to find, where
 
     g(x) | theta  ~  A t + R r,   and x_j = 1 with a chance of 1 / (1 + exp(-a_j . t))
 
-where a value is 0 or 1; t are the numbers of theta, their squares and products, of which each value
-hangs on few (:mod:`.selection`); g is the scale of each value (:mod:`.scales`), and r normal, or
-with heavier tails (:mod:`.noise`). What is measured at one time after another with noise of its own
-is of this form, and so are yes and no. A regression of theta on p such values, or a network, has p
-numbers to find for each parameter; here each value has as many as it hangs on, and an answer is
-less far off by chance.
+where a value is 0 or 1; small counts have a law of their own (:mod:`.counts`). t are the numbers of
+theta, their squares and products, of which each value hangs on few (:mod:`.selection`); g is the
+scale of each value (:mod:`.scales`), and r normal, or with heavier tails (:mod:`.noise`). What is
+measured at one time after another with noise of its own is of this form, and so are yes and no. A
+regression of theta on p such values, or a network, has p numbers to find for each parameter; here
+each value has as many as it hangs on, and an answer is less far off by chance.
 
 Log odds (:mod:`.answers`) hang on all terms. (Sds that vary with theta were tried: of six predators
 and prey, 10,000 calls, mean C2ST was .55, and .53 without.)
