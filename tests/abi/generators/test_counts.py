@@ -86,3 +86,4 @@ def test_a_count_that_is_hardly_ever_above_0_or_explodes_stays_finite() -> None:
     law = learn_values(theta, x)[0]
     assert law.log_prob(x, theta).isfinite().all()
     assert law.log_prob(x[:1], 10.0 * theta).isfinite().all()
+    assert law.log_prob(torch.tensor([[-1.0, 2.5]]), theta).isfinite().all()  # such an x_o

@@ -5,7 +5,7 @@ r"""Laws of small counts: negative binomial, with the log of the mean linear in 
 Where a value is 0, 1, 2 or 3 no scale makes its noise normal: of an epidemic's last cases, 10,000
 calls, such a law alone gave sds of .77 to .84 times the true ones. Larger counts are well described
 on the scale of their roots (:mod:`.scales`), and so are those whose variance is below their mean:
-the law that gives what was simulated the higher density is taken.
+the law that gives what was simulated the higher probability is taken.
 
 Coefficients have a unit normal prior. Source: McCullagh & Nelder (1989), "Generalized linear
 models"; Hilbe (2011), "Negative binomial regression".
@@ -47,8 +47,8 @@ def possible(x: Tensor) -> Tensor:
 
 
 def log_density(x: Tensor, log_mean: Tensor, shape: Tensor) -> Tensor:
-    """Of each count x, elementwise, given the log of its mean and r."""
-    eta = log_mean.clamp(-_MOST_LOG, _MOST_LOG)
+    """Of each count x, elementwise, given the log of its mean and r; below 0 as at 0."""
+    x, eta = x.clamp_min(0.0), log_mean.clamp(-_MOST_LOG, _MOST_LOG)
     both = torch.logaddexp(shape.log(), eta)
     ways = (x + shape).lgamma() - shape.lgamma() - (x + 1.0).lgamma()
     value: Tensor = ways + shape * (shape.log() - both) + x * (eta - both)

@@ -60,6 +60,7 @@ def best_mass(terms: Tensor, x: Tensor) -> Tensor:
 
 
 def _tried(x: Tensor) -> list[Scales]:
+    """The three scales for values x (n, p) of 0 or more, of which not all are 0."""
     least = 0.5 * x.where(x > 0.0, torch.inf).amin(dim=0)
     return [Scales(torch.full_like(least, float(exponent)), least) for exponent in _EXPONENTS]
 
