@@ -77,7 +77,7 @@ class Network:
 
     def outputs(self, weights: Any, inputs: Tensor) -> tuple[Tensor, Seen]:
         """What it gives for inputs (n, b), (n, a), and what :meth:`gradients` wants to know."""
-        out = torch.empty(len(inputs), self._outputs)
+        out = inputs.new_empty(len(inputs), self._outputs)
         seen = Seen(inputs.numpy(), np.empty(len(inputs) * self._width, np.float32))
         _forth(weights, self._places, seen.inputs, seen.hidden, out.numpy())
         return out, seen
