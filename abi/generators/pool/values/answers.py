@@ -6,16 +6,14 @@ models"; Akaike (1974) for the price of a term.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from ....training.ridge import surely_gain
-from ...trend import num_terms, with_products
-from .terms import with_ones
+from .terms import on_surest_terms
 
 _PASSES = 8
-_LEAST_ROWS = 4  # for each term
-_MOST_WORK = 4e9  # products of two terms, over all rows and values
 _TOGETHER = 5_000_000  # numbers
 
 
@@ -24,13 +22,7 @@ def log_odds(u: Tensor, x: Tensor) -> Tensor:
 
     They are of the numbers, and of their squares and products where rows gain by these.
     """
-    place, density = _fitted(with_ones(u), x)
-    count = 1 + num_terms(u.shape[1])
-    if _LEAST_ROWS * count > len(u) or count**2 * len(u) * x.shape[1] > _MOST_WORK:
-        return place
-    curved, other = _fitted(with_ones(with_products(u)), x)
-    cost = (curved.numel() - place.numel()) / len(u)
-    return curved if surely_gain(other - density, cost) else place
+    return on_surest_terms(_fitted, u, x).place
 
 
 def log_density(x: Tensor, eta: Tensor) -> Tensor:
@@ -38,14 +30,21 @@ def log_density(x: Tensor, eta: Tensor) -> Tensor:
     return x * eta - torch.nn.functional.softplus(eta)
 
 
-def _fitted(t: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Coefficients of terms t (n, m), and log densities (n,)."""
+class _Answered(NamedTuple):
+    """Coefficients (1 + t, k), and log densities of the rows (n, k)."""
+
+    place: Tensor
+    log_density: Tensor
+
+
+def _fitted(t: Tensor, x: Tensor) -> _Answered:
+    """The law of answers x (n, k), given terms t (n, m)."""
     place = torch.zeros(t.shape[1], x.shape[1], dtype=t.dtype)
     for _ in range(_PASSES):
         chance = (t @ place).sigmoid()
         weights = (chance * (1.0 - chance)).clamp_min(1e-6)
         place = solved(t, weights, weights * (t @ place) + x - chance)
-    return place, log_density(x, t @ place).sum(dim=1)
+    return _Answered(place, log_density(x, t @ place))
 
 
 def solved(t: Tensor, weights: Tensor, targets: Tensor) -> Tensor:

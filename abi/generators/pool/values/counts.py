@@ -18,18 +18,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....training.ridge import surely_gain
-from ...trend import num_terms, with_products
 from .answers import solved
-from .terms import with_ones
+from .terms import on_surest_terms
 
 LARGEST_MEAN = 30.0
 """Of a count that may have such a law."""
 _PASSES = 8
 _MOST_LOG = 12.0  # of a mean
 _LEAST_SHAPE, _MOST_SHAPE = 0.3, 1e4  # the largest is Poisson's law, all but
-_LEAST_ROWS = 4  # for each term
-_MOST_WORK = 4e9  # products of two terms, over all rows and values
 
 
 class Counted(NamedTuple):
@@ -60,14 +56,7 @@ def fit_counts(u: Tensor, x: Tensor) -> Counted:
 
     Means are of the numbers, and of their squares and products where rows gain by these.
     """
-    found = _fitted(with_ones(u), x)
-    count = 1 + num_terms(u.shape[1])
-    if _LEAST_ROWS * count > len(u) or count**2 * len(u) * x.shape[1] > _MOST_WORK:
-        return found
-    curved = _fitted(with_ones(with_products(u)), x)
-    gain = (curved.log_density - found.log_density).sum(dim=1)
-    cost = (curved.place.numel() - found.place.numel()) / len(u)
-    return curved if surely_gain(gain, cost) else found
+    return on_surest_terms(_fitted, u, x)
 
 
 def _fitted(t: Tensor, x: Tensor) -> Counted:
