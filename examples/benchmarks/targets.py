@@ -13,10 +13,9 @@ of the fits: nobody chose them. Cells are kept in targets.json as they come and 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,10 @@ from torch.distributions import Independent, Normal
 
 import abi
 from abi import metrics
+from abi.studies.engine.cell_file import CellFile
 from abi.studies.engine.cells import Cell
-from abi.studies.engine.study import Study, Worked, drawn_observations
-from abi.studies.engine.tables import average, table, write_results
+from abi.studies.engine.study import Study, drawn_observations
+from abi.studies.engine.tables import average, table
 from abi.studies.reproduce.intractable import CountedPopulations
 from simulators import MG1, SIR, Cosine, GaussianLinear, TwoMoons
 from simulators.random import torch_generator
@@ -96,25 +96,6 @@ ROWS = {
     "no density": Row("a prior that is a sampler", CountedPopulations(), 10_000, 5),
     "heavy tails": Row("30 values with Cauchy noise", CauchyItems(), 5_000, 5),
 }
-
-
-class Kept:
-    """The cells in one JSON file."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        kept = json.loads(path.read_text())["cells"] if path.exists() else []
-        self.cells = {cell.key: cell for cell in (Cell(**values) for values in kept)}
-
-    def find(self, cell: Cell) -> Cell | None:
-        return self.cells.get(cell.key)
-
-    def keep(self, worked: Worked) -> Cell:
-        self.cells[worked.cell.key] = worked.cell
-        cells = [self.cells[key] for key in sorted(self.cells)]
-        values = {"machine": measure.MACHINE, "cells": [asdict(cell) for cell in cells]}
-        write_results(self.path.with_suffix(""), values, page(cells))
-        return worked.cell
 
 
 def observations(name: str) -> Tensor:
@@ -190,9 +171,9 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="write the table of what is there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    kept = Kept(arguments.out)
+    kept = CellFile(arguments.out, {"machine": measure.MACHINE}, page)
     if arguments.table:
-        arguments.out.with_suffix(".md").write_text(page(list(kept.cells.values())))
+        kept.write_page()
         return
     cells = [
         Cell(name, k, 0, "abi", ROWS[name].calls)

@@ -27,12 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accuracy_results import Results, write_table
+from accuracy_results import ABOUT, page
 from torch import Tensor
 
 import abi
 from abi.config import Generator
 from abi.generators.push_forward.wgan import WGANSettings
+from abi.studies.engine.cell_file import CellFile
 from abi.studies.engine.cells import Cell
 from abi.studies.engine.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.studies.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
@@ -196,10 +197,11 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     torch.set_num_threads(1)
     arguments = parse()
-    results = Results(arguments.out)
-    if not arguments.table:
-        STUDY.run(plan(arguments), results, arguments.minutes, partial(print, flush=True))
-    write_table(results, arguments.out.with_suffix(".md"))
+    kept = CellFile(arguments.out, ABOUT, page)
+    if arguments.table:
+        kept.write_page()
+    else:
+        STUDY.run(plan(arguments), kept, arguments.minutes, partial(print, flush=True))
 
 
 if __name__ == "__main__":

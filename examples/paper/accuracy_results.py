@@ -1,70 +1,30 @@
-"""The cells of the accuracy study: kept as they come in one file, and written as a table."""
+"""The cells of the accuracy study as tables."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from collections.abc import Iterable
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import torch
 
 import abi
 from abi.studies.engine.cells import Cell
-from abi.studies.engine.study import Worked
 from abi.studies.engine.tables import Floors, average, mean, ranked, score_table, table
-from simulators.files.disk import whole_file
 
-MACHINE = "2 shared x86-64 cores, one thread"
 SHOWN = {"w1": "W1", "normalised_w1": "nW1", "c2st": "C2ST", "c2st_rf": "C2ST (forest)"}
 
 PARTICLES = "exact_particles"
 
 
-class Results:
-    """One JSON file, a line a cell; several processes may add to it."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.cells = self._read()
-
-    def find(self, cell: Cell) -> Cell | None:
-        return self.cells.get(cell.key)
-
-    def keep(self, worked: Worked) -> Cell:
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            self.cells = self._read() | {worked.cell.key: worked.cell}
-            self._write()
-        finally:
-            os.close(folder)  # and the lock with it
-        return worked.cell
-
-    def _read(self) -> dict[tuple[Any, ...], Cell]:
-        if not self.path.exists():
-            return {}
-        cells = [Cell(**values) for values in json.loads(self.path.read_text())["cells"]]
-        return {cell.key: cell for cell in cells}
-
-    def _write(self) -> None:
-        head = {
-            "what": "ABI and its rivals at equal simulator calls, against exact posteriors",
-            "machine": MACHINE,
-            "versions": {"abi-toolkit": abi.__version__, "torch": torch.__version__},
-        }
-        lines = ",\n".join(json.dumps(asdict(self.cells[key])) for key in sorted(self.cells))
-        text = json.dumps(head)[:-1] + ',\n"cells": [\n' + lines + "\n]}\n"
-        with whole_file(self.path) as file:
-            file.write(text.encode())
+ABOUT = {
+    "what": "ABI and its rivals at equal simulator calls, against exact posteriors",
+    "machine": "2 shared x86-64 cores, one thread",
+    "versions": {"abi-toolkit": abi.__version__, "torch": torch.__version__},
+}
 
 
-def write_table(results: Results, path: Path) -> None:
+def page(cells: Sequence[Cell]) -> str:
     """Markdown: a table a model and budget, a row a method."""
-    cells = [results.cells[key] for key in sorted(results.cells)]  # sums round by their order
     floors = {(c.model, c.observation): c for c in cells if c.method == "floor"}
     parts = [
         "Mean over observations and seeds; +- is half of a 95% t interval over the observations' "
@@ -81,7 +41,7 @@ def write_table(results: Results, path: Path) -> None:
     parts.append(_paired(by_place))
     for (model, budget), here in by_place.items():
         parts.append(_table(model, budget, here, floors))
-    path.write_text("\n".join(parts))
+    return "\n".join(parts)
 
 
 def _overview(by_place: dict[tuple[str, int], list[Cell]], floors: Floors) -> str:

@@ -17,10 +17,10 @@ from abi.generators.flow_network import FlowSettings, build_flow
 DIMENSIONS = [(5, 10), (2, 0), (1, 4), (1, 0), (10, 3)]
 
 
-def _flow(theta_dim: int, context_dim: int) -> Any:
+def _flow(theta_dim: int, context_dim: int, seed: int = 0) -> Any:
     """Weights large enough that bins are narrow and derivatives far from 1."""
-    flow = build_flow(theta_dim, context_dim, FlowSettings(), seed=0)
-    generator = torch.Generator().manual_seed(1)
+    flow = build_flow(theta_dim, context_dim, FlowSettings(), seed=seed)
+    generator = torch.Generator().manual_seed(1 + seed)
     for weights in flow.parameters():
         weights.data += 0.15 * torch.randn(weights.shape, generator=generator)
     return flow
@@ -68,23 +68,37 @@ def _compiled_gradients(flow: Any, theta: Tensor, context: Tensor | None) -> lis
 
 
 @pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
-def test_values_and_gradients_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
+def test_values_are_those_of_zuko(theta_dim: int, context_dim: int) -> None:
     flow = _flow(theta_dim, context_dim)
     theta, context = _rows(theta_dim, context_dim)
-    rounded = _zuko_gradients(flow, theta, context)
-    found = _compiled_gradients(flow, theta, context)
     values = CompiledFlow(flow).log_prob(theta, context).detach()
-    exact = flow.double()
-    wide = (theta.double(), None if context is None else context.double())
-    expected = exact(wide[1]).log_prob(wide[0]).detach()
-    gradients = _zuko_gradients(exact, *wide)
-
+    wide = None if context is None else context.double()
+    expected = flow.double()(wide).log_prob(theta.double()).detach()
     torch.testing.assert_close(values, expected.float(), rtol=1e-4, atol=1e-3)
-    # What float32 costs by itself, which differs from one processor to the next, is the measure.
-    assert len(found) == len(rounded) == len(gradients)
-    for ours, theirs, known in zip(found, rounded, gradients, strict=True):
-        rounding = (theirs - known).abs().max()
-        assert (ours - known).abs().max() <= 3.0 * rounding + 1e-4 * known.abs().max()
+
+
+@pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
+def test_gradients_are_as_exact_as_those_of_zuko(theta_dim: int, context_dim: int) -> None:
+    """What float32 costs zuko, at the worst of four flows, is the measure."""
+    theta, context = _rows(theta_dim, context_dim)
+    wide = (theta.double(), None if context is None else context.double())
+    errors = {"compiled": 0.0, "zuko": 0.0}
+    for seed in range(4):
+        flow = _flow(theta_dim, context_dim, seed)
+        ours = _compiled_gradients(flow, theta, context)
+        theirs = _zuko_gradients(flow, theta, context)
+        for name, found in (("compiled", ours), ("zuko", theirs)):
+            known = _zuko_gradients(flow.double(), *wide)
+            assert len(found) == len(known)
+            errors[name] = max(errors[name], _furthest(found, known))
+            flow.float()
+    assert errors["compiled"] <= 3.0 * errors["zuko"]
+
+
+def _furthest(found: list[Tensor], known: list[Tensor]) -> float:
+    """The largest error of a tensor over its largest entry."""
+    pairs = zip(found, known, strict=True)
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
 @pytest.mark.parametrize(("theta_dim", "context_dim"), DIMENSIONS)
