@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 
 _DRAWS = 32  # at the x of each theta held out
 _ROWS = 8_000  # of theta looked at together
+
+
+class Drawn(NamedTuple):
+    """Draws (n, d) on the real line, their own flow's log density there (n,), and its number."""
+
+    z: Tensor
+    log_density: Tensor
+    member: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +112,11 @@ class FlowModel:
     @torch.no_grad()
     def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
         """Draw (num_samples, n, d) at n x, of which each flow sees features (n, k)."""
-        z, _ = self.drawn_given(num_samples, seen, seed)
+        z = self.drawn_given(num_samples, seen, seed).z
         return self.support.from_real(z).reshape(num_samples, len(seen[0]), -1)
 
-    def drawn_given(self, num_samples: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
-        """Draws on the real line (num_samples n, d), each of a flow drawn at random.
-
-        Beside them that flow's :meth:`log_density` there.
-        """
+    def drawn_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Drawn:
+        """Draws (num_samples n, d), each of a flow drawn at random, the x taken in turn."""
         count = num_samples * len(seen[0])
         with isolated_rng(seed):
             member = torch.randint(len(self.flows), (count,))
@@ -120,7 +125,7 @@ class FlowModel:
         for part, index in self._rows_of(member):
             at = seen[part][index % len(seen[0])]
             z[index], log_density[index] = self.from_base(part, base[index], at)
-        return z, log_density
+        return Drawn(z, log_density, member)
 
     @torch.no_grad()
     def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:

@@ -9,8 +9,9 @@ p(s | theta) is the easier to learn. Their log-linear pool, with a power a in [0
 is the flows' answer at a = 0 and the likelihood's at a = 1; theta held out chooses between them
 (:mod:`.power`). Members that agree with the likelihood weigh more in it.
 
-Draws are chosen among 4, 16 or 64 times as many of the flows, each with a chance proportional
-to its weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`). Z is the mean weight.
+Draws are chosen among 4 or 16 times as many of the flows, each with a chance proportional
+to its weight [p(s | theta) p(theta) / q_m(theta | s)]^a (:func:`chosen`), after these are carried
+to where their weights are more even (:mod:`.matching`). Z is the mean weight.
 
 Source: the log-linear pool, Genest & Zidek (1986), "Combining probability distributions"; a learned
 likelihood, Papamakarios et al. (2019), "Sequential neural likelihood"; weights on draws of a neural
@@ -36,12 +37,12 @@ from ..base import GeneratorState, prefixed, unprefixed
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
+from .matching import chances, matched
 from .values.law import restore_values
 from .values.natural import restore_natural
 
 _LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
-_CAPPED = 20  # times that chances above 1 are brought down to it
 _PARTS = "posterior", "likelihood", "prior"  # of a file
 
 
@@ -97,7 +98,7 @@ class PooledFlows(FlowModel):
     def sample_given(self, num_samples: int, seen: list[Tensor], seed: int) -> Tensor:
         """Draw (num_samples, n, d) at n x, of which the parts see these."""
         theta, log_weights = self.weighted(max(self.each * num_samples, _LEAST), seen, seed)
-        index = chosen(self.power * log_weights, num_samples, child_seed(seed, 0))
+        index = chosen(log_weights, num_samples, child_seed(seed, 0))
         return theta.gather(0, index[..., None].expand(-1, -1, theta.shape[2]))
 
     def log_prob_given(self, theta: Tensor, seen: list[Tensor]) -> Tensor:
@@ -130,11 +131,22 @@ class PooledFlows(FlowModel):
 
     @torch.no_grad()
     def weighted(self, count: int, seen: list[Tensor], seed: int) -> tuple[Tensor, Tensor]:
-        """Draws of the flows (count, n, d) at n x, and log weights to the power of 1 (count, n)."""
-        z, log_density = self.drawn_given(count, seen[:-1], seed)
-        log_weights = self.log_weights(z, log_density, seen)
+        """Draws (count, n, d) at n x, and log weights (count, n), by which they are the pool's.
+
+        They are those of the flows, carried along where that makes them worth more.
+        """
         shape = count, len(seen[0])
-        return self.support.from_real(z).reshape(*shape, -1), log_weights.reshape(shape)
+        z, own, member = self.drawn_given(count, seen[:-1], seed)
+        log_weights = self.power * self.log_weights(z, own, seen)
+
+        def target(z: Tensor, at: Tensor) -> Tensor:
+            row = at.repeat(len(z))
+            whose = member.reshape(shape)[: len(z), at].flatten()
+            return self._sought(z.flatten(0, 1), whose, row, seen).reshape(z.shape[:2])
+
+        own = own.reshape(shape) - self.trend.log_scale
+        z, log_weights = matched(z.reshape(*shape, -1), own, log_weights.reshape(shape), target)
+        return self.support.from_real(z.flatten(0, 1)).reshape(*shape, -1), log_weights
 
     def weighted_at_x_o(self, count: int, seed: int) -> Tensor:
         """Log weights of so many draws at x_o, (count,)."""
@@ -149,6 +161,21 @@ class PooledFlows(FlowModel):
         at = seen[-1][torch.arange(len(z)) % len(seen[-1])]
         joint = self.likelihood.log_joint(self.support.from_real(z), at)
         return joint - self._of_theta(log_density, z)
+
+    def _sought(self, z: Tensor, member: Tensor, row: Tensor, seen: list[Tensor]) -> Tensor:
+        """Log density of each row's flow pooled alone, at z (n, d) on the real line, (n,).
+
+        ``member`` (n,) says whose it is, and ``row`` (n,) which of the x.
+        """
+        at = seen[-1][row % len(seen[-1])]
+        joint = self.likelihood.log_joint(self.support.from_real(z), at)
+        joint = self.power * (joint + self.support.log_jacobian(z))
+        if self.power == 1.0:
+            return joint
+        own = torch.empty(len(z))
+        for part, index in self._rows_of(member):
+            own[index] = self.log_density(part, z[index], seen[part][row[index]])
+        return joint + (1.0 - self.power) * (own - self.trend.log_scale)
 
     def state(self) -> GeneratorState:
         """The flows, the likelihood's law and the prior, and the power."""
@@ -172,7 +199,7 @@ class PooledFlows(FlowModel):
     def _log_constant(self, seen: list[Tensor]) -> Tensor:
         """Log of Z at each x, (n,)."""
         count = max(_NORMALISED // len(seen[0]), _LEAST_NORMALISED)
-        log_weights = self.power * self.weighted(count, seen, seed=0)[1]
+        log_weights = self.weighted(count, seen, seed=0)[1]
         constant: Tensor = log_weights.logsumexp(dim=0) - math.log(count)
         return constant
 
@@ -187,13 +214,7 @@ def chosen(log_weights: Tensor, num_samples: int, seed: int) -> Tensor:
     By systematic sampling: a draw is taken once at most, with a chance proportional to its weight.
     Those too heavy for that are taken for certain.
     """
-    weights = log_weights.double().softmax(dim=0).clamp_min(1e-12)
-    chance = weights
-    for _ in range(_CAPPED):
-        heavy = chance >= 1.0
-        light = torch.where(heavy, 0.0, weights)
-        rest = (num_samples - heavy.sum(dim=0)) / light.sum(dim=0).clamp_min(1e-300)
-        chance = torch.where(heavy, 1.0, light * rest)
+    chance = chances(log_weights, num_samples)
     start = torch.rand(log_weights.shape[1], generator=torch_generator(seed)).double()
     steps = torch.cat([start[None], start + chance.cumsum(dim=0)]).floor()
     taken = (steps.diff(dim=0) > 0).to(torch.uint8)

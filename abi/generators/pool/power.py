@@ -5,9 +5,9 @@ The likelihood is learned from the pairs that the answer's flows were trained on
 pairs as the first of them: their log density under the pool of these two, cut to the region that
 the pairs come from, is what powers are compared by. The power taken has the highest mean gain, and
 none is taken where no power surely gains. (The highest mean less its standard error, of 32 fits
-with 1,000 calls, was .004 farther off in C2ST.) Weights at x_o must leave a tenth of the draws'
-worth, or a fortieth or less where four or sixteen times as many are chosen among: where flows and
-likelihood contradict each other, the power is lowered until they do.
+with 1,000 calls, was .004 farther off in C2ST.) Draws at x_o are chosen among 4 times as many,
+or 16 times where these lose more of the answer than a twentieth (:func:`.matching.lost`): where
+flows and likelihood contradict each other so that they lose a fourth, the power is lowered.
 
 Where x is a list of items, their likelihood is tried first, and others where it gains nothing, as
 where items depend on each other. (Of slcp, four points whose law has five parameters, mean C2ST
@@ -43,6 +43,7 @@ from ..flow import FlowModel
 from ..flow_network import FlowSettings
 from .learning import Learning, prior_flow
 from .likelihood import Likelihood, OfItems
+from .matching import lost
 from .model import PooledFlows
 from .values.natural import Natural
 
@@ -55,8 +56,8 @@ _MOST_ITEMS, _MOST_VALUES = 20, 128
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region
-_DRAWS_AT_X_O, _WORTH = 4_000, 0.4  # what weights must leave of the draws for each that is chosen
-_FOR_EACH = (4, 16, 64)
+_DRAWS_AT_X_O = 4_000
+_MOST_LOST = {4: 0.05, 16: 0.25}  # of the answer, where one draw in so many is taken
 
 
 def pooled(
@@ -191,13 +192,12 @@ def _learned(
 
 def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
     """The pool of this power, or of the next lower one whose weights at x_o leave draws enough."""
-    log_weights = pool.weighted_at_x_o(_DRAWS_AT_X_O, seed)
-    for power in sorted(_POWERS, reverse=True):
-        share = (power * log_weights).double().softmax(dim=0)
-        worth = 1.0 / float(share.square().sum()) / len(share)
-        enough = [each for each in _FOR_EACH if each * worth >= _WORTH]
-        if power <= pool.power and enough:
-            return replace(pool, power=power, each=enough[0])
+    for power in sorted((p for p in _POWERS if p <= pool.power), reverse=True):
+        tried = replace(pool, power=power)
+        log_weights = tried.weighted_at_x_o(_DRAWS_AT_X_O, seed)[:, None]
+        for each, most in _MOST_LOST.items():
+            if float(lost(log_weights, each)) <= most:
+                return replace(tried, each=each)
     return None
 
 
@@ -233,7 +233,7 @@ class _Judges:
         """Those with theta (m, d) and features (m, k), or the first of them; None if too few."""
         features, rest = features[:_MOST_HELD], flows.held[0].left_out[:_MOST_HELD]
         z = flows.support.to_real(theta[:_MOST_HELD])
-        drawn, log_density = flows.first(1).drawn_given(_DRAWS, [features], seed)
+        drawn, log_density, _ = flows.first(1).drawn_given(_DRAWS, [features], seed)
         drawn += (z - flows.trend.from_rest(rest, features)).repeat(_DRAWS, 1)
         within = inside(flows.support.from_real(drawn)).reshape(_DRAWS, -1)
         kept = within.float().mean(dim=0) >= _LEAST_INSIDE

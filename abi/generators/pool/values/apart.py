@@ -1,6 +1,6 @@
 r"""Errors of each value for itself: any single reading may be an outlier, and theta says how loud.
 
-    r_j | v_j  ~  N(0, (v_j s_j e^{b . u})^2),    v_j = v_i with a chance of w_i,  i = 1, 2, 3,
+    r_j | v_j  ~  N(0, (v_j s_j e^{b . u})^2),    v_j = v_i with a chance of w_i,  i = 1 ... 7,
 
 independently for each value, where the tails of :mod:`.noise` stretch a whole row at once. Chances
 and scales v_i are those of all values alike, the sizes s_j each value's own, and b is how their
@@ -20,12 +20,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .noise import LEAST_SCALE, RAREST, SPREAD, TAIL_NUMBERS, Noise, is_worth
+from .noise import LEAST_SCALE, RAREST, Noise, is_worth
 from .noise import log_density as of_rows
 from .selection import selected
 
+_SCALES = (0.25, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0)  # at the start, each with the same chance
+_TAIL_NUMBERS = 2 * (len(_SCALES) - 1)  # chances that add up to 1, and scales beside the sizes
 _ROUNDS, _PASSES, _FURTHER_PASSES = 4, 15, 5
 _TO_SD = 1.4826  # of a normal law's median absolute error
+_FURTHEST = 5.0  # of the widest scale
 _MOST = 10.0  # times as loud as expected, of a row in one step
 
 
@@ -43,7 +46,7 @@ def fit_apart(u: Tensor, terms: Tensor, z: Tensor, left: Tensor, normal: Noise) 
     None where errors ``left`` (n, k) of the ``normal`` law do not surely gain by it.
     """
     errors = _Errors.begun(left, u).agreed(left, _PASSES)
-    if not is_worth(errors.noise(left), normal, TAIL_NUMBERS + u.shape[1]):
+    if not is_worth(errors.noise(left), normal, _TAIL_NUMBERS + u.shape[1]):
         return None
     for _ in range(_ROUNDS):
         width, weights = z.shape[1], errors.weights(left)
@@ -58,7 +61,7 @@ def fit_apart(u: Tensor, terms: Tensor, z: Tensor, left: Tensor, normal: Noise) 
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """A law of errors: numbers u (n, c), sizes (k,), tails (2, 3), and b, the loudness (c,)."""
+    """A law of errors: numbers u (n, c), sizes (k,), tails (2, 7), and b, the loudness (c,)."""
 
     u: Tensor
     size: Tensor
@@ -69,7 +72,9 @@ class _Errors:
     def begun(cls, left: Tensor, u: Tensor) -> _Errors:
         """Where to begin with errors (n, k)."""
         size = (_TO_SD * left.abs().median(dim=0).values).clamp_min(LEAST_SCALE)
-        return cls(u, size, torch.tensor(SPREAD, dtype=left.dtype), torch.zeros_like(u[0]))
+        scales = torch.tensor(_SCALES, dtype=left.dtype)
+        tails = torch.stack([torch.full_like(scales, 1.0 / len(scales)), scales])
+        return cls(u, size, tails, torch.zeros_like(u[0]))
 
     def agreed(self, left: Tensor, passes: int) -> _Errors:
         """As errors (n, k) have it after so many passes from here."""
@@ -106,7 +111,7 @@ class _Errors:
 
 
 def _shares(squares: Tensor, tails: Tensor) -> Tensor:
-    """The chance of each scale, given squared errors (n, k) in their sizes, (3, n, k)."""
+    """The chance of each scale, given squared errors (n, k) in their sizes, (7, n, k)."""
     chances, scales = tails
     level, slope = (chances.log() - scales.log())[:, None, None], -0.5 / scales.square()
     shares: Tensor = (level + slope[:, None, None] * squares).softmax(dim=0)
@@ -116,7 +121,9 @@ def _shares(squares: Tensor, tails: Tensor) -> Tensor:
 def log_density(squares: Tensor, tails: Tensor, used: Tensor | None = None) -> Tensor:
     """Log density, less that of the sizes, of squared errors (n, k) in them, of values used, (n,).
 
-    All values when ``used`` (k,) is omitted.
+    All values when ``used`` (k,) is omitted. A reading that lies beyond all that the scales can
+    tell of is as one at their end: it would outweigh all others.
     """
+    squares = squares.clamp(max=(_FURTHEST * tails[1].max()).square())
     each = of_rows(squares.reshape(-1), 1, tails).reshape(squares.shape)
     return (each if used is None else each.where(used, 0.0)).sum(dim=1)

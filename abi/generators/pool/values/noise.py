@@ -25,11 +25,11 @@ from torch import Tensor
 
 from ....training.ridge import surely_gain
 
-SPREAD = ((1.0 / 3, 1.0 / 3, 1.0 / 3), (0.3, 1.0, 2.0))  # at the start: chances, and scales
-TAIL_NUMBERS = 4  # chances that add up to 1, and scales beside R
+_SPREAD = ((1.0 / 3, 1.0 / 3, 1.0 / 3), (0.3, 1.0, 2.0))  # at the start: chances, and scales
+_TAIL_NUMBERS = 4  # chances that add up to 1, and scales beside R
 _PASSES = 50
 _NARROWEST = 1e-6  # sds, of a value's own
-RAREST, LEAST_SCALE = 1e-6, 1e-4
+RAREST, LEAST_SCALE = 1e-6, 1e-8
 _JITTER = 1e-8
 _LEAST_ROWS = 4  # for each value that errors may go together with
 NORMAL = torch.ones(2, 1)
@@ -69,7 +69,7 @@ def with_tails(noise: Noise, left: Tensor) -> Noise | None:
     By expectation and maximisation.
     """
     squares, width = _squares(noise.root, left), left.shape[1]
-    tails = torch.tensor(SPREAD, dtype=left.dtype)
+    tails = torch.tensor(_SPREAD, dtype=left.dtype)
     for _ in range(_PASSES):
         share = _each(squares, width, tails).softmax(dim=1)
         rows = share.sum(dim=0).clamp_min(RAREST * len(left))
@@ -84,7 +84,7 @@ def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     return _each(squares, width, tails).logsumexp(dim=1) - 0.5 * width * math.log(2.0 * math.pi)
 
 
-def is_worth(noise: Noise, other: Noise, numbers: int = TAIL_NUMBERS) -> bool:
+def is_worth(noise: Noise, other: Noise, numbers: int = _TAIL_NUMBERS) -> bool:
     """Whether rows surely gain more by it than so many more numbers cost: those of tails."""
     gain = noise.log_density - other.log_density
     return surely_gain(gain, numbers / len(gain))
