@@ -7,7 +7,8 @@ and scales v_i are those of all values alike, the sizes s_j each value's own, an
 logarithm goes with the numbers u of theta, as where one of these is the level of the noise. All by
 expectation and maximisation, in turn with regressions that listen to each reading as much as it
 deserves. (Of straight lines, 25 readings in Student noise of two degrees of freedom, 5,000 calls,
-three fits, sds were 1.3 to 1.9 times the exact ones before, and .99 to 1.06 times since.)
+three fits, sds were 1.3 to 1.9 times the exact ones before, and .93 to 1.01 times since.) Of Cauchy
+noise seven scales describe a reading worse than its law does by .015 nats; three, by .12.
 
 Source: Lange, Little & Taylor (1989), "Robust statistical modeling using the t distribution".
 """

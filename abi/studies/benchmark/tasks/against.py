@@ -46,11 +46,12 @@ def _column(ours: Scores, theirs: Scores, tasks: Sequence[str]) -> list[str]:
     entries = [
         _entry(*means[task], f" ({len(pairs[task])})") if task in means else "" for task in tasks
     ]
+    some = f" ({len(means)} tasks)" if len(means) < len(tasks) else ""
     mine, others = zip(*means.values(), strict=True)
     nearer = [a < b for both in pairs.values() for a, b in both]
     return [
         *entries,
-        _entry(average(mine), average(others), ""),
+        _entry(average(mine), average(others), some),
         str(mean_of([a - b for a, b in means.values()])),
         f"{sum(nearer)} of {len(nearer)}",
     ]
