@@ -26,6 +26,7 @@ Target = Callable[[Tensor, Tensor], Tensor]
 _STEPS, _PILOT = 6, 4_000  # draws at each x that steps are found by
 _AMONG = 4  # draws of which one is taken, in search of a step
 _LITTLE = 0.01  # of the answer, that may be lost: its draws stay where they are
+_TOGETHER = 4_000_000  # numbers
 _CAPPED = 20  # times that chances above 1 are brought down to it
 
 
@@ -38,11 +39,27 @@ def matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tupl
         log_weights: of them where they are, (c, n).
         target: the density sought.
     """
+    together = max(1, _TOGETHER // (len(z) * z.shape[2]))
+    parts = [
+        _matched(z[:, at], own[:, at], log_weights[:, at], _among(target, at))
+        for at in torch.arange(z.shape[1]).split(together)
+    ]
+    return torch.cat([part[0] for part in parts], 1), torch.cat([part[1] for part in parts], 1)
+
+
+def _among(target: Target, at: Tensor) -> Target:
+    """The density sought, where places are among these x."""
+    return lambda z, place: target(z, at[place])
+
+
+def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tuple[Tensor, Tensor]:
+    """The same, of few enough x to be looked at together."""
     count = min(len(z), _PILOT)
     found = _Way.none(z)
     at, weights = z[:count].double(), log_weights[:count].double()
+    finite = z.isfinite().all(dim=2).all(dim=0)
     for _ in range(_STEPS):
-        poor = (lost(weights, _AMONG) > _LITTLE).nonzero()[:, 0]
+        poor = (finite & (lost(weights, _AMONG) > _LITTLE)).nonzero()[:, 0]
         if not len(poor):
             break
         step = _Way.by(at[:, poor], weights[:, poor])
@@ -105,12 +122,15 @@ class _Way:
 
     @classmethod
     def by(cls, z: Tensor, log_weights: Tensor) -> _Way:
-        """From draws (c, n, d) to what their weights (c, n) say."""
+        """From draws (c, n, d) to what their weights (c, n) say; nowhere if that is not finite."""
         taken = chances(log_weights, len(z) / _AMONG)
         before, spread = _moments(z, torch.full_like(taken, 1.0 / len(z)))
         after, asked = _moments(z, taken / taken.sum(dim=0))
-        root = _root(asked) @ torch.linalg.inv(_root(spread))
+        root = _root(asked) @ torch.linalg.inv_ex(_root(spread)).inverse
         offset = after - torch.einsum("nij,nj->ni", root, before)
+        known = (root.flatten(1).isfinite() & offset.isfinite().all(dim=1)[:, None]).all(dim=1)
+        root = root.where(known[:, None, None], torch.eye(z.shape[2], dtype=root.dtype))
+        offset = offset.where(known[:, None], 0.0)
         return cls(root, offset, torch.ones(len(root), dtype=torch.bool))
 
     @property
@@ -144,8 +164,9 @@ def _moments(z: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """Lower factors (n, d, d)."""
+    """Lower factors (n, d, d), not finite where there is none."""
     size = covariance.diagonal(dim1=1, dim2=2).mean(dim=1)[:, None, None]
     eye = torch.eye(covariance.shape[1], dtype=covariance.dtype)
-    root: Tensor = torch.linalg.cholesky(covariance + 1e-9 * size * eye)
-    return root
+    root, failed = torch.linalg.cholesky_ex(covariance + 1e-9 * size * eye)
+    value: Tensor = root.where(failed[:, None, None] == 0, torch.nan)
+    return value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal
 
+from abi.generators.pool import matching
 from abi.generators.pool.matching import lost, matched
 from abi.generators.pool.model import chosen
 from simulators.random import torch_generator
@@ -65,6 +67,29 @@ def test_few_draws_of_a_law_one_sd_off_are_nearly_its_own() -> None:
     kept = found.gather(0, chosen(weights, 100, seed=3)[..., None].expand(-1, -1, 2))
     assert abs(float(kept.mean()) - 1.0) < 0.03
     assert abs(float(kept.var()) - 1.0) < 0.04
+
+
+def test_draws_that_have_no_covariance_stay_where_they_are() -> None:
+    z, own, log_weights = draws(2_000)
+    z[0, 0], log_weights[0, 0] = torch.inf, -torch.inf
+
+    def sought(z: Tensor, at: Tensor) -> Tensor:
+        assert not z.isnan().any()
+        return target(z.nan_to_num(posinf=1e3), at)
+
+    found, weights = matched(z, own, log_weights, sought)
+    assert torch.equal(found, z)
+    assert torch.equal(weights, log_weights)
+
+
+def test_it_does_not_matter_how_many_x_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    z, own, log_weights = draws(2_000)
+    whole = matched(z, own, log_weights, target)
+    monkeypatch.setattr(matching, "_TOGETHER", 1)
+    for a, b in zip(matched(z, own, log_weights, target), whole, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_what_is_lost_is_the_weight_beyond_certainty() -> None:
