@@ -55,7 +55,7 @@ def _among(target: Target, at: Tensor) -> Target:
 def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tuple[Tensor, Tensor]:
     """The same, of few enough x to be looked at together."""
     count = min(len(z), _PILOT)
-    found = _Way.none(z)
+    found, carried = _Way.none(z), torch.zeros(z.shape[1], dtype=torch.bool)
     at, weights = z[:count].double(), log_weights[:count].double()
     finite = z.isfinite().all(dim=2).all(dim=0)
     for _ in range(_STEPS):
@@ -71,15 +71,17 @@ def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tup
             break
         moved = poor[better]
         at[:, moved], weights[:, moved] = there[:, better], new[:, better]
-        found.put(moved, whole.at(better.nonzero()[:, 0]))
-    moved = found.moved.nonzero()[:, 0]
+        found.put(moved, whole.at(better))
+        carried[moved] = True
+    if count == len(z):  # all draws are where they go, and weighted there
+        return at.to(z), weights.to(log_weights)
+    moved = carried.nonzero()[:, 0]
     if not len(moved):
         return z, log_weights
-    z, log_weights = z.clone(), log_weights.clone()
-    z[:, moved] = found.at(moved).of(z[:, moved].double()).to(z)
-    log_weights[:, moved] = (
-        target(z[:, moved], moved) - own[:, moved] + found.at(moved).log_volume
-    ).to(log_weights)
+    z, log_weights, way = z.clone(), log_weights.clone(), found.at(moved)
+    z[:, moved] = way.of(z[:, moved].double()).to(z)
+    new = target(z[:, moved], moved) - own[:, moved] + way.log_volume
+    log_weights[:, moved] = new.to(log_weights)
     return z, log_weights
 
 
@@ -111,14 +113,13 @@ class _Way:
 
     root: Tensor
     offset: Tensor
-    moved: Tensor
 
     @classmethod
     def none(cls, z: Tensor) -> _Way:
         """Draws (c, n, d) stay where they are."""
         _, n, d = z.shape
         root = torch.eye(d, dtype=torch.float64).repeat(n, 1, 1)
-        return cls(root, torch.zeros(n, d, dtype=torch.float64), torch.zeros(n, dtype=torch.bool))
+        return cls(root, torch.zeros(n, d, dtype=torch.float64))
 
     @classmethod
     def by(cls, z: Tensor, log_weights: Tensor) -> _Way:
@@ -131,7 +132,7 @@ class _Way:
         known = (root.flatten(1).isfinite() & offset.isfinite().all(dim=1)[:, None]).all(dim=1)
         root = root.where(known[:, None, None], torch.eye(z.shape[2], dtype=root.dtype))
         offset = offset.where(known[:, None], 0.0)
-        return cls(root, offset, torch.ones(len(root), dtype=torch.bool))
+        return cls(root, offset)
 
     @property
     def log_volume(self) -> Tensor:
@@ -145,15 +146,15 @@ class _Way:
     def then(self, step: _Way) -> _Way:
         """This way, and a step after it."""
         offset = torch.einsum("nij,nj->ni", step.root, self.offset) + step.offset
-        return _Way(step.root @ self.root, offset, step.moved)
+        return _Way(step.root @ self.root, offset)
 
     def at(self, rows: Tensor) -> _Way:
         """Of these x."""
-        return _Way(self.root[rows], self.offset[rows], self.moved[rows])
+        return _Way(self.root[rows], self.offset[rows])
 
     def put(self, rows: Tensor, other: _Way) -> None:
         """Take another way at these x."""
-        self.root[rows], self.offset[rows], self.moved[rows] = other.root, other.offset, other.moved
+        self.root[rows], self.offset[rows] = other.root, other.offset
 
 
 def _moments(z: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:

@@ -113,7 +113,7 @@ class PooledFlows(FlowModel):
         z = self.support.to_real(rows[inside])
         own = self._of_theta(self.members_at(z, inside, seen[:-1]), z)
         flows = ((1.0 - self.power) * own).logsumexp(dim=0) - math.log(len(own))
-        joint = self.likelihood.log_joint(rows[inside], seen[-1][inside % len(seen[-1])])
+        joint = self._joint(rows[inside], inside, seen)
         out = torch.full((len(rows),), -torch.inf)
         out[inside] = flows + self.power * joint
         return out.reshape(theta.shape[:2])
@@ -158,8 +158,7 @@ class PooledFlows(FlowModel):
 
         There the flow that has drawn them has this log density (n,), less the trend's scale.
         """
-        at = seen[-1][torch.arange(len(z)) % len(seen[-1])]
-        joint = self.likelihood.log_joint(self.support.from_real(z), at)
+        joint = self._joint(self.support.from_real(z), torch.arange(len(z)), seen)
         return joint - self._of_theta(log_density, z)
 
     def _sought(self, z: Tensor, member: Tensor, row: Tensor, seen: list[Tensor]) -> Tensor:
@@ -167,8 +166,7 @@ class PooledFlows(FlowModel):
 
         ``member`` (n,) says whose it is, and ``row`` (n,) which of the x.
         """
-        at = seen[-1][row % len(seen[-1])]
-        joint = self.likelihood.log_joint(self.support.from_real(z), at)
+        joint = self._joint(self.support.from_real(z), row, seen)
         joint = self.power * (joint + self.support.log_jacobian(z))
         if self.power == 1.0:
             return joint
@@ -202,6 +200,10 @@ class PooledFlows(FlowModel):
         log_weights = self.weighted(count, seen, seed=0)[1]
         constant: Tensor = log_weights.logsumexp(dim=0) - math.log(count)
         return constant
+
+    def _joint(self, theta: Tensor, row: Tensor, seen: list[Tensor]) -> Tensor:
+        """The likelihood's log density of theta (n, d) and its x, the x taken in turn, (n,)."""
+        return self.likelihood.log_joint(theta, seen[-1][row % len(seen[-1])])
 
     def _of_theta(self, log_density: Tensor, z: Tensor) -> Tensor:
         """Log densities at z (n, d) on the real line less the trend's scale, as those of theta."""

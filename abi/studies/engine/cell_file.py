@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -63,8 +64,6 @@ class CellFile:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """One process at a time; on Windows, which has no such lock, whoever comes."""
-    import os
-
     try:
         import fcntl
     except ImportError:
