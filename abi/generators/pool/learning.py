@@ -27,6 +27,7 @@ from ..flow_network import FlowSettings, build_flow
 from ..flow_training import Conditioning, first_split, fit_flow, rows_held, varied
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
+from .emulator import learn_emulator
 from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of, one_each
 from .values.law import learn_values
 from .values.natural import learn_natural
@@ -113,6 +114,18 @@ class Learning:
         """That of each value of x (n, p), and another where its noise may have tails."""
         laws = learn_values(self.numbers[self.others], x[self.others])
         return [Likelihood(law, self.density) for law in laws]
+
+    def of_curves(self, x: Tensor, on_epoch: Progress) -> list[Likelihood]:
+        """That of values of x (n, p) whose means are a network of theta, if all are measured.
+
+        Raises:
+            ValueError: if no loss is finite.
+        """
+        law = learn_emulator(
+            self.numbers[self.others], x[self.others], device=self.training.device,
+            seed=child_seed(self.seed, 3), on_epoch=on_epoch,
+        )  # fmt: skip
+        return [] if law is None else [Likelihood(law, self.density)]
 
     def of_family(self, x: Tensor) -> list[Likelihood]:
         """That of values of x (n, p) as an exponential family, if there are pairs enough."""

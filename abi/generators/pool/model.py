@@ -36,6 +36,7 @@ from ...encoders.layout import Layout
 from ..base import GeneratorState, prefixed, unprefixed
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
+from .emulator import restore_emulator
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
 from .matching import chances, matched
 from .values.law import restore_values
@@ -246,6 +247,8 @@ def _law(values: dict[str, Any], state: GeneratorState) -> Law:
         return restore_values(state)
     if kind == "natural":
         return restore_natural(state)
+    if kind == "emulator":
+        return restore_emulator(state)
     if kind == "items":
         items, state = state.values["items"], replace(state, values=state.values["flow"])
     flows = ConditionalFlows.of(restore_flow(state))

@@ -21,6 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from simulators.random import some_rows
+
 from .noise import LEAST_SCALE, RAREST, Noise, is_worth
 from .noise import log_density as of_rows
 from .selection import selected
@@ -29,6 +31,7 @@ _SCALES = (0.25, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0)  # at the start, each with the
 _TAIL_NUMBERS = 2 * (len(_SCALES) - 1)  # chances that add up to 1, and scales beside the sizes
 _ROUNDS, _PASSES, _FURTHER_PASSES = 4, 15, 5
 _TO_SD = 1.4826  # of a normal law's median absolute error
+_TOGETHER = 200_000  # errors, for a law of so few numbers
 _FURTHEST = 5.0  # of the widest scale
 _MOST = 10.0  # times as loud as expected, of a row in one step
 
@@ -80,9 +83,10 @@ class _Errors:
     def agreed(self, left: Tensor, passes: int) -> _Errors:
         """As errors (n, k) have it after so many passes from here."""
         size, tails, b = self.size, self.tails, self.loudness
-        solver = torch.linalg.pinv(torch.cat([torch.ones_like(self.u[:, :1]), self.u], dim=1))
+        left, u = some_rows(_TOGETHER // left.shape[1], left, self.u)
+        solver = torch.linalg.pinv(torch.cat([torch.ones_like(u[:, :1]), u], dim=1))
         for _ in range(passes):
-            squares = replace(self, size=size, loudness=b).squares(left)
+            squares = replace(self, u=u, size=size, loudness=b).squares(left)
             share = _shares(squares, tails)
             told = squares * torch.einsum("inj,i->nj", share, tails[1].pow(-2))
             beyond = told.mean(dim=1).clamp(max=_MOST) - 1.0  # a step of a log link

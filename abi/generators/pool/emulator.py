@@ -1,0 +1,169 @@
+r"""A likelihood of the values of x whose means are a network of theta: a learned simulator.
+
+    g(x) | theta  ~  m(u) + e^{l(u)} R r
+
+u are the numbers of theta, g the scale of each value (:mod:`.values.scales`), m and l one small
+network, and r normal or with tails of rows (:mod:`.values.noise`). Where values are many they say
+most of theta by their means, and a network of theta has to learn one smooth curve for each, which
+is far easier than to read theta from all of them; and where the curve bends more than squares and
+products do, as a wave's does whose frequency is not yet known, :mod:`.values.law` cannot follow.
+(Of eight waves in noise, 15,000 calls, mean C2ST fell from .63 to .57; of the two whose frequency
+was known least, from .97 to .62 and from .85 to .74.)
+
+Source: Craig, Goldstein, Rougier & Seheult (2001), "Bayesian forecasting for complex systems using
+computer simulators", for emulators; Nix & Weigend (1994), "Estimating the mean and variance of the
+target probability distribution", for its loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor, nn
+
+from simulators.random import child_seed, isolated_rng, some_rows
+
+from ...training.loop import TrainingSettings, check_trained, train
+from ..base import GeneratorState, Progress, prefixed, units, unprefixed
+from .values.noise import Noise, fit_noise, log_density, with_tails
+from .values.rows import in_parts
+from .values.scales import Scales, best_scales
+from .values.terms import terms_of
+
+_WIDTH = 64
+_TRAINING = TrainingSettings(learning_rate=1e-2, num_steps=6_000, max_epochs=200)
+_TOGETHER = 4_000_000  # numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Emulator:
+    """The law of k values given c numbers of theta.
+
+    Attributes:
+        used: which of the p values of x these are, (p,): others never vary, or may be missing.
+        center: of the numbers, (c,).
+        scale: likewise.
+        exponent: of the values' scales, (k,).
+        least: what lesser values count as there, (k,).
+        level: of the values, on their scales, (k,).
+        unit: likewise.
+        network: numbers (n, c) in their units -> means (n, k), and log sizes of errors (n, 1).
+        root: the factor R, (k, k).
+        tails: of the noise, (2, m).
+    """
+
+    used: Tensor
+    center: Tensor
+    scale: Tensor
+    exponent: Tensor
+    least: Tensor
+    level: Tensor
+    unit: Tensor
+    network: Curves
+    root: Tensor
+    tails: Tensor
+
+    def seen(self, x: Tensor, features: Tensor) -> Tensor:
+        """What it sees of x (n, p): each value that it uses, on its scale."""
+        return Scales(self.exponent, self.least).of(x[:, self.used])
+
+    @torch.no_grad()
+    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
+        """Log density of what is seen (n, k), or (1, k) for all, given numbers (n, c), (n,)."""
+        return in_parts(self._log_prob, seen, numbers)
+
+    def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
+        means, log_size = self.network((numbers - self.center) / self.scale)
+        left = ((seen - self.level) / self.unit - means) / log_size.exp()
+        rest = torch.linalg.solve_triangular(self.root, left.T, upper=False)
+        each = log_density(rest.square().sum(dim=0), len(rest), self.tails)
+        units = self.root.diagonal().log().sum() + self.unit.log().sum()
+        value: Tensor = each - len(rest) * log_size[:, 0] - units
+        return value
+
+    def state(self) -> GeneratorState:
+        """All there is."""
+        others = {part.name: getattr(self, part.name) for part in fields(self)}
+        weights = others.pop("network").state_dict()
+        return GeneratorState("emulator", others | prefixed("network", weights), {})
+
+
+class Curves(nn.Module):
+    """Straight lines and what a network of two hidden layers bends them by: c -> k + 1 numbers."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.straight = nn.Linear(inputs, outputs + 1)
+        self.bent = nn.Sequential(
+            nn.Linear(inputs, _WIDTH), nn.SiLU(), nn.Linear(_WIDTH, _WIDTH), nn.SiLU(),
+            nn.Linear(_WIDTH, outputs + 1, bias=False),
+        )  # fmt: skip
+        self.log_unit = nn.Parameter(torch.zeros(outputs))
+        """Of the errors of each value, while R is not known."""
+
+    def forward(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Means (n, k) of the values, and log sizes of their errors (n, 1)."""
+        both = self.straight(u) + self.bent(u)
+        return both[:, :-1], both[:, -1:]
+
+    def loss(self, u: Tensor, z: Tensor) -> Tensor:
+        """Less the mean log density of values z (n, k), each of its own, but for a constant."""
+        means, log_size = self(u)
+        log_size = log_size + self.log_unit
+        value: Tensor = (log_size + 0.5 * ((z - means) / log_size.exp()).square()).mean()
+        return value
+
+
+def _curves(inputs: int, outputs: int, seed: int = 0) -> Curves:
+    with isolated_rng(seed):
+        return Curves(inputs, outputs)
+
+
+def learn_emulator(
+    numbers: Tensor, x: Tensor, *, device: str, seed: int, on_epoch: Progress
+) -> Emulator | None:
+    """That of x (n, p), given numbers of theta (n, c), trained on this device.
+
+    A value that never varies, or is not always there, says nothing. None where all are such, or
+    one is but 0 or 1.
+
+    Raises:
+        ValueError: if no loss is finite.
+    """
+    numbers, x = some_rows(_TOGETHER // max(x.shape[1], numbers.shape[1]), numbers, x)
+    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0)
+    x = x[:, used]
+    if not used.any() or ((x == 0.0) | (x == 1.0)).all(dim=0).any():
+        return None
+    center, scale, _ = units(numbers)
+    u = (numbers - center) / scale
+    found = best_scales(terms_of(u.double(), x.shape[1]), x.double())
+    scales = Scales(*(part.float() for part in found))
+    level, unit, _ = units(scales.of(x))
+    z = (scales.of(x) - level) / unit
+    network = _curves(u.shape[1], z.shape[1], child_seed(seed, 0))
+    training = replace(_TRAINING, device=device)
+    log = train(network, network.loss, (u, z), training, child_seed(seed, 1), on_epoch)
+    check_trained(log, "a network of the means of x")
+    noise = _noise_of(network, u, z)
+    root, tails = noise.root.float(), noise.tails.float()
+    return Emulator(used, center, scale, *scales, level, unit, network, root, tails)
+
+
+@torch.no_grad()
+def _noise_of(network: Curves, u: Tensor, z: Tensor) -> Noise:
+    """The law of what the network leaves of values z (n, k)."""
+    means, log_size = network(u)
+    left = ((z - means) / log_size.exp()).double()
+    normal = fit_noise(left, torch.ones(len(left), dtype=left.dtype))
+    return with_tails(normal, left) or normal
+
+
+def restore_emulator(state: GeneratorState) -> Emulator:
+    """The law of a file."""
+    weights = unprefixed("network", state.tensors)
+    others = {name: t for name, t in state.tensors.items() if not name.startswith("network.")}
+    network = _curves(len(others["center"]), len(others["level"]))
+    network.load_state_dict(weights)
+    return Emulator(network=network.eval(), **others)

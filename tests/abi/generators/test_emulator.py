@@ -1,0 +1,187 @@
+"""Likelihoods of values whose means are a network of theta."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from fits import small_flow
+from torch import Tensor
+from torch.distributions import Independent, Normal
+
+from abi.encoders.choice import build_encoder
+from abi.files.fitted import restored
+from abi.generators.conditional import ConditionalFlows
+from abi.generators.flow_network import FlowSettings
+from abi.generators.flow_training import Conditioning
+from abi.generators.pool.emulator import Emulator, learn_emulator
+from abi.generators.pool.learning import prior_flow
+from abi.generators.pool.likelihood import Likelihood
+from abi.generators.pool.model import PooledFlows
+from abi.generators.pool.power import pooled
+from abi.generators.pool.values.law import learn_values
+from abi.generators.support import Support
+from abi.training.loop import TrainingSettings
+from simulators.random import isolated_rng, torch_generator
+
+TIMES = torch.arange(1.0, 41.0) / 40.0
+DIM = 3
+MIDDLE, SDS = torch.tensor([2.0, 0.0, 0.0]), torch.tensor([0.3, 0.2, 0.3])
+PRIOR = Independent(Normal(MIDDLE, SDS), 1)
+SETTINGS = FlowSettings(num_transforms=1, hidden=(32,))
+TRAINING = TrainingSettings(learning_rate=1e-2, batch_size=128, num_steps=600, max_epochs=25)
+NO_FEATURES = torch.empty(1, 0)
+
+
+def theta_of(count: int, seed: int) -> Tensor:
+    """Turns of a wave, the log of its height, and the log of the noise's size."""
+    return MIDDLE + SDS * torch.randn(count, DIM, generator=torch_generator(seed))
+
+
+def means_of(theta: Tensor) -> Tensor:
+    return theta[:, 1:2].exp() * (2.0 * math.pi * theta[:, :1] * TIMES).cos()
+
+
+def waves_of(theta: Tensor, seed: int) -> Tensor:
+    noise = torch.randn(len(theta), len(TIMES), generator=torch_generator(seed + 1_000))
+    return means_of(theta) + 0.4 * theta[:, 2:].exp() * noise
+
+
+def exact(x: Tensor, theta: Tensor) -> Tensor:
+    """Log p(x | theta) at one x, or at one each."""
+    return Normal(means_of(theta), 0.4 * theta[:, 2:].exp()).log_prob(x).sum(dim=1)
+
+
+def learned(theta: Tensor, x: Tensor, seed: int = 0) -> Emulator | None:
+    return learn_emulator(theta, x, device="cpu", seed=seed, on_epoch=lambda share: None)
+
+
+def waves_learned(count: int, seed: int) -> Emulator:
+    theta = theta_of(count, seed)
+    law = learned(theta, waves_of(theta, seed))
+    assert law is not None
+    return law
+
+
+@pytest.fixture(scope="module")
+def law() -> Emulator:
+    return waves_learned(4_000, 0)
+
+
+def test_waves_have_nearly_their_exact_likelihood_where_squares_and_products_do_not(
+    law: Emulator,
+) -> None:
+    theta = theta_of(4_000, 0)
+    normal = learn_values(theta, waves_of(theta, 0))[0]
+    true = theta_of(20, 1)
+    errors = []
+    for at, x in zip(true, waves_of(true, 1), strict=True):
+        near = at + 0.1 * SDS * torch.randn(300, DIM, generator=torch_generator(7))
+        laws = (law, normal)
+        found = [each.log_prob(each.seen(x[None], NO_FEATURES), near) for each in laws]
+        errors.append([float((each - exact(x, near)).std()) for each in found])
+    by_network, by_lines = torch.tensor(errors).mean(dim=0)
+    assert by_network < 0.25
+    assert by_lines > 3.0 * by_network
+
+
+def test_its_density_is_that_of_the_waves(law: Emulator) -> None:
+    theta = theta_of(2_000, 2)
+    x = waves_of(theta, 2)
+    lost = exact(x, theta) - law.log_prob(law.seen(x, NO_FEATURES), theta)
+    assert 0.0 < float(lost.mean()) < 1.0  # of forty values
+
+
+def test_errors_that_go_together_and_rows_that_are_outliers_are_described() -> None:
+    theta = theta_of(3_000, 3)
+    generator = torch_generator(5)
+    shared = torch.randn(3_000, 1, generator=generator)
+    louder = torch.where(torch.rand(3_000, 1, generator=generator) < 0.2, 5.0, 1.0)
+    own = torch.randn(3_000, len(TIMES), generator=generator)
+    law = learned(theta, means_of(theta) + 0.2 * louder * (own + shared))
+    assert law is not None
+    covariance = law.root @ law.root.T
+    away = covariance / covariance.diagonal().outer(covariance.diagonal()).sqrt()
+    assert abs(float(away[0, 20]) - 0.5) < 0.1
+    assert float(law.tails[1].max() / law.tails[1].min()) > 3.0
+
+
+def test_units_of_theta_and_x_make_next_to_no_difference() -> None:
+    theta = theta_of(1_000, 4)
+    x = waves_of(theta, 4)
+    law, other = learned(theta, x), learned(100.0 * theta + 7.0, 1e-3 * x)
+    assert law is not None
+    assert other is not None
+    found = law.log_prob(law.seen(x, NO_FEATURES), theta)
+    scaled = other.log_prob(other.seen(1e-3 * x, NO_FEATURES), 100.0 * theta + 7.0)
+    away = scaled - len(TIMES) * math.log(1e3) - found
+    assert float(away.abs().mean()) < 0.1
+
+
+def test_the_same_seed_gives_the_same_law_and_leaves_the_global_generator() -> None:
+    theta = theta_of(300, 5)
+    x = waves_of(theta, 5)
+    with isolated_rng(3):
+        before = torch.random.get_rng_state()
+        one, other = learned(theta, x), learned(theta, x)
+        assert torch.equal(torch.random.get_rng_state(), before)
+    assert one is not None
+    assert other is not None
+    seen = one.seen(x, NO_FEATURES)
+    assert torch.equal(one.log_prob(seen, theta), other.log_prob(seen, theta))
+
+
+def test_values_that_never_vary_or_are_not_always_there_say_nothing() -> None:
+    theta = theta_of(300, 6)
+    x = waves_of(theta, 6)
+    gone = torch.where(theta[:, :1] > 2.3, torch.nan, x[:, :1])
+    more = torch.cat([x[:, :5], torch.full((300, 1), 2.5), gone, x[:, 5:]], dim=1)
+    found, other = learned(theta, more), learned(theta, x)
+    assert found is not None
+    assert other is not None
+    of_more = found.log_prob(found.seen(more, NO_FEATURES), theta)
+    torch.testing.assert_close(of_more, other.log_prob(other.seen(x, NO_FEATURES), theta))
+
+
+def test_there_is_none_where_a_value_is_an_answer_of_yes_or_no_or_all_say_nothing() -> None:
+    theta = theta_of(300, 6)
+    x = waves_of(theta, 6)
+    assert learned(theta, torch.full_like(x, 2.5)) is None
+    x[:, 3] = (x[:, 3] > 0.0).float()
+    assert learned(theta, x) is None
+
+
+def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
+    theta = theta_of(1_500, 7)
+    x = waves_of(theta, 7)
+    given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
+    flows = small_flow(theta, Support.everywhere(DIM), 32, TRAINING, 3, given=given)
+    pool = pooled(
+        flows, x, theta, x[0], PRIOR, lambda at: torch.ones(len(at), dtype=torch.bool),
+        settings=flows.settings, training=TRAINING, seed=3,
+    )  # fmt: skip
+    assert isinstance(pool, PooledFlows)
+    assert isinstance(pool.likelihood.law, Emulator)
+    theta = theta_of(400, 9)
+    both = (ConditionalFlows.of(model) for model in (pool, pool.alone))
+    at = [q.log_prob(theta[None], waves_of(theta, 9)).mean() for q in both if q is not None]
+    assert at[0] > at[1] + 0.2
+
+    state = pool.state()
+    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
+    draws = pool.sample(50, 3)
+    assert torch.equal(again.sample(50, 3), draws)
+    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+
+
+def test_it_has_a_density_at_theta_far_from_all_that_was_simulated(law: Emulator) -> None:
+    density = prior_flow(
+        PRIOR, Support.everywhere(DIM), FlowSettings(num_transforms=1, hidden=(32,)), TRAINING, 3
+    )
+    theta = MIDDLE + 20.0 * SDS * torch.randn(50, DIM, generator=torch_generator(8))
+    x = waves_of(MIDDLE[None], 8)
+    joint = Likelihood(law, density).log_joint(theta, law.seen(x, NO_FEATURES))
+    at_truth = Likelihood(law, density).log_joint(MIDDLE[None], law.seen(x, NO_FEATURES))
+    assert not joint.isnan().any()
+    assert bool((joint < at_truth).all())
