@@ -16,6 +16,7 @@ from validation.threads import one_thread
 
 from .files.run_folder import RunFolder
 from .generators.conditional import ConditionalFlows
+from .generators.flow import FlowModel
 from .plan import Plan
 from .quantiles.kernel import LearnedKernel
 from .rounds.judging import moments
@@ -122,7 +123,8 @@ def reopened(state: RoundState, plan: Plan, problem: Problem) -> RoundState:
     record = replace(record, check_calls=record.check_calls + plan.calls_before - counted)
     seed = child_seed(plan.seed, 0, REGION)
     calls = plan.calls(plan.rounds_before + 1)
-    found = bounds(model, problem, state.regions, state.theta, calls, seed)
+    flows = model.alone if isinstance(model, FlowModel) else model
+    found = bounds(flows, problem, state.regions, state.theta, calls, seed)
     records = (*state.records[:-1], record)
     return replace(
         state,

@@ -23,7 +23,7 @@ from ..quantiles.adjustment import quantile_map
 from ..quantiles.kernel import Kernel, LearnedKernel, train_kernel
 from ..training.loop import TrainingLog
 from .problem import Problem
-from .regions.region import AnyRegion, inside_all
+from .regions.region import AnyRegion, inside_all, is_pooled
 
 Fitted = tuple[Tensor, GenerativeModel, TrainingLog | None]
 """The accepted theta (k, d) as the model sees them, the model, and what its training did."""
@@ -115,13 +115,19 @@ def pool_answer(
     config: ABIConfig,
     seed: int,
     on_epoch: Progress,
+    *,
+    last: bool = True,
 ) -> GenerativeModel:
     """The answer, with a likelihood where pairs held out gain by it.
 
     A likelihood must see all that was simulated at a theta, and the pairs must be the prior's
-    inside their regions. ``seed`` is that of :func:`fit_answer`.
+    inside their regions. ``seed`` is that of :func:`fit_answer`. Before the ``last`` round, where
+    it only says where to simulate, that of many measured values is, as long as regions gain by it.
     """
-    if not (config.likelihood and isinstance(model, FlowModel) and pairs.accepted.all()):
+    if not last and (problem.asked is None or (regions and not is_pooled(regions[-1]))):
+        return model
+    of_prior = config.proposal == "truncated" and pairs.accepted.all()
+    if not (config.likelihood and of_prior and isinstance(model, FlowModel)):
         return model
     return pooled(
         model,
@@ -134,6 +140,7 @@ def pool_answer(
         training=config.generator_training,
         seed=seed,
         on_epoch=on_epoch,
+        for_region=not last,
     )
 
 

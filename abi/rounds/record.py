@@ -13,7 +13,7 @@ from ..generators.base import GenerativeModel
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
 from ..verdict.record import Check, Distance
-from .regions.region import AnyRegion
+from .regions.region import AnyRegion, is_pooled
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,8 @@ class RoundState:
     @property
     def whole(self) -> bool:
         """Whether its file holds all regions, for they are not those before and one of its own."""
-        return self.reopened or bool(self.left)
+        pooled = bool(self.regions) and is_pooled(self.regions[-1])
+        return self.reopened or bool(self.left) or pooled
 
     @property
     def worked(self) -> float:

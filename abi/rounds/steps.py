@@ -16,7 +16,7 @@ from simulators.random import child_seed
 from simulators.running.engines import Engine
 
 from ..config import ABIConfig
-from ..generators.base import GenerativeModel
+from ..generators.base import GenerativeModel, Progress
 from ..generators.support import allowed
 from ..plan import Plan
 from ..quantiles.kernel import FixedKernel, Kernel, LearnedKernel, train_kernel
@@ -30,7 +30,7 @@ from .progress import FitProgress
 from .record import RoundRecord, RoundState
 from .regions.finding import Bounds, bounds
 from .regions.leaning import refilled
-from .regions.region import AnyRegion, inside_all
+from .regions.region import inside_all
 from .rejection import (
     Sampled,
     accept_all,
@@ -94,12 +94,12 @@ class Round:
         check_kept(kept, number, tolerance)
         regions = before.regions if before else ()
         pairs = Pairs(theta, x, kept)
-        accepted, model, generator_log = self._fit(kernel, pairs, regions, seed, last)
-        found = Bounds(regions)
+        accepted, model, generator_log = self._fit(kernel, pairs, seed, last)
+        settings = self._settings("learning the likelihood", seed, last)
+        pooled = pool_answer(model, pairs, regions, *settings, last=last)
+        model, found = pooled if last else model, Bounds(regions)
         if self._truncates and not last:
-            self.shown.phase("finding the region")
-            calls = self._next(before, Made(sampled.num_calls)).calls
-            found = bounds(model, self.problem, regions, theta, calls, child_seed(seed, 4))
+            found = self._bounds(before, pooled, theta, sampled.num_calls, child_seed(seed, 4))
         encoder = kernel.encoder if isinstance(kernel, LearnedKernel) else None
         record = RoundRecord(
             round=number,
@@ -127,19 +127,26 @@ class Round:
             found.regions, found.left, last,
         )  # fmt: skip
 
-    def _fit(
-        self, kernel: Kernel, pairs: Pairs, regions: tuple[AnyRegion, ...], seed: int, last: bool
-    ) -> Fitted:
+    def _fit(self, kernel: Kernel, pairs: Pairs, seed: int, last: bool) -> Fitted:
         """Steps 9 and 12: the next proposal, or the answer."""
-        on_epoch = self.shown.phase("fitting the generator")
-        settings = self.problem, self._config(last), child_seed(seed, 3)
-        if not (last or self._truncates):
-            return fit_generator(pairs.theta[pairs.accepted], *settings, on_epoch)
-        accepted, model, log = fit_answer(kernel, pairs, *settings, on_epoch, last=last)
-        if last and self._truncates:
-            on_epoch = self.shown.phase("learning the likelihood")
-            model = pool_answer(model, pairs, regions, *settings, on_epoch)
-        return accepted, model, log
+        settings = self._settings("fitting the generator", seed, last)
+        if last or self._truncates:
+            return fit_answer(kernel, pairs, *settings, last=last)
+        return fit_generator(pairs.theta[pairs.accepted], *settings)
+
+    def _settings(
+        self, phase: str, seed: int, last: bool
+    ) -> tuple[Problem, ABIConfig, int, Progress]:
+        """What a model is fitted to and by, of the flows and of their likelihood."""
+        return self.problem, self._config(last), child_seed(seed, 3), self.shown.phase(phase)
+
+    def _bounds(
+        self, before: RoundState | None, model: GenerativeModel, theta: Tensor, made: int, seed: int
+    ) -> Bounds:
+        """Where the theta of the next round lie; this one made so many calls."""
+        self.shown.phase("finding the region")
+        regions, calls = before.regions if before else (), self._next(before, Made(made)).calls
+        return bounds(model, self.problem, regions, theta, calls, seed)
 
     def _plausibility(self, x: Tensor, encoder: str | None, seed: int) -> float | None:
         """Of x_o among the round's x; None where none is asked about."""
@@ -155,9 +162,7 @@ class Round:
 
     def _moved(self, before: RoundState | None, model: GenerativeModel) -> Distance | None:
         """How far the answer at x_o moved; None where there is none to compare."""
-        if before is None or self._asks_none:
-            return None
-        return moved_between(before.model, model)
+        return None if before is None or self._asks_none else moved_between(before.model, model)
 
     @property
     def _asks_none(self) -> bool:

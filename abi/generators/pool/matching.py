@@ -23,7 +23,8 @@ from torch import Tensor
 Target = Callable[[Tensor, Tensor], Tensor]
 """(z (k, m, d), which of the x (m,)) -> the log density sought there, up to a constant, (k, m)."""
 
-_STEPS, _PILOT = 6, 4_000  # draws at each x that steps are found by
+_STEPS = 6
+_PILOT, _LEAST_PILOT = 4_000, 150  # draws at all x that steps are found by, and for each parameter
 _AMONG = 4  # draws of which one is taken, in search of a step
 _LITTLE = 0.01  # of the answer, that may be lost: its draws stay where they are
 _TOGETHER = 4_000_000  # numbers
@@ -54,7 +55,7 @@ def _among(target: Target, at: Tensor) -> Target:
 
 def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tuple[Tensor, Tensor]:
     """The same, of few enough x to be looked at together."""
-    count = min(len(z), _PILOT)
+    count = min(len(z), max(_PILOT // z.shape[1], _LEAST_PILOT * z.shape[2]))
     found, carried = _Way.none(z), torch.zeros(z.shape[1], dtype=torch.bool)
     at, weights = z[:count].double(), log_weights[:count].double()
     finite = z.isfinite().all(dim=2).all(dim=0)

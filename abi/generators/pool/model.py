@@ -126,6 +126,10 @@ class PooledFlows(FlowModel):
             [self.one(m).sample_given(num_samples, [at, seen[-1]], seed)[:, 0] for m, at in parts]
         )
 
+    def drops(self) -> Tensor | None:
+        """None are known: theta held out say how surely the flows see them, not the pool."""
+        return None
+
     def one(self, part: int) -> PooledFlows:
         """The pool of one of the flows with the likelihood."""
         return replace(self, flows=nn.ModuleList([self.flows[part]]))

@@ -7,7 +7,8 @@ the pairs come from, is what powers are compared by. The power taken has the hig
 none is taken where no power surely gains. (The highest mean less its standard error, of 32 fits
 with 1,000 calls, was .004 farther off in C2ST.) Draws at x_o are chosen among 4 times as many,
 or 16 times where these lose more of the answer than a twentieth (:func:`.matching.lost`): where
-flows and likelihood contradict each other so that they lose a fourth, the power is lowered.
+flows and likelihood contradict each other so that they lose a fourth, the power is lowered, to a
+sixteenth at least: what pairs gain is concave in it, and 0 where it is 0.
 
 Where x is a list of items, their likelihood is tried first, and others where it gains nothing, as
 where items depend on each other. (Of slcp, four points whose law has five parameters, mean C2ST
@@ -52,6 +53,7 @@ Inside = Callable[[Tensor], Tensor]
 Learned = Callable[[Learning, Progress], list[Likelihood]]
 
 _POWERS = (0.25, 0.5, 0.75, 1.0)
+_LOWER = (0.0625, 0.125, *_POWERS)
 _EACH = 5  # features, or values of an item, at most for each parameter
 _MOST_ITEMS, _MOST_VALUES = 20, 128
 _LEAST_HELD, _MOST_HELD = 20, 300
@@ -73,6 +75,7 @@ def pooled(
     training: TrainingSettings,
     seed: int,
     on_epoch: Progress | None = None,
+    for_region: bool = False,
 ) -> FlowModel:
     """The flows, pooled with a likelihood where theta held out gain by it.
 
@@ -87,11 +90,13 @@ def pooled(
         training: of this.
         seed: of the flows' own fit: the same pairs are held out.
         on_epoch: told how much of the training is done.
+        for_region: whether it only says where to simulate, and is quick: by the values alone, and
+            where they are many and all measured.
     """
     encoders, held = flows.encoders, flows.held[0].context
     if encoders is None or held is None or len(held) < _LEAST_HELD:
         return flows
-    tried = _ways(encoders, x, held.shape[1], theta.shape[1])
+    tried = _ways(encoders, x, held.shape[1], theta.shape[1], for_region=for_region)
     if not tried:
         return flows
     best: tuple[_Gain, PooledFlows] | None = None
@@ -145,7 +150,9 @@ def _preferred(likelihood: Likelihood, gain: _Gain, other: _Gain) -> bool:
     return gain.mean > other.mean if as_simple else gain.surely_more(other)
 
 
-def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int) -> list[Learned]:
+def _ways(
+    encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int, *, for_region: bool
+) -> list[Learned]:
     """The likelihoods to try, in their order."""
     layout = encoders.layout
 
@@ -158,6 +165,10 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     def of_curves(learning: Learning, told: Progress) -> list[Likelihood]:
         return learning.of_curves(x, told)
 
+    def of_measured(learning: Learning, told: Progress) -> list[Likelihood]:
+        curves = learning.of_curves(x, told)
+        return [*learning.of_values(x), *curves] if curves else []
+
     def of_family(learning: Learning, told: Progress) -> list[Likelihood]:
         return learning.of_family(x)
 
@@ -168,6 +179,8 @@ def _ways(encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)
     valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
+    if for_region:
+        return [of_measured] if valued and x.shape[1] > _EACH * theta_dim else []
     ways = [
         (of_items, listed),
         (of_values, valued),
@@ -197,7 +210,7 @@ def _learned(
 
 def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:
     """The pool of this power, or of the next lower one whose weights at x_o leave draws enough."""
-    for power in sorted((p for p in _POWERS if p <= pool.power), reverse=True):
+    for power in sorted((p for p in _LOWER if p <= pool.power), reverse=True):
         tried = replace(pool, power=power)
         log_weights = tried.weighted_at_x_o(_DRAWS_AT_X_O, seed)[:, None]
         for each, most in _MOST_LOST.items():

@@ -30,6 +30,11 @@ than the first, and the answers' sds were too small by as much. Of three paramet
 regions have less edge, it is also worth it where it at least doubles the pairs inside that the next
 round has: of an epidemic of two, 1,000 calls, three observations, C2ST fell from .73 to .69.
 
+Where values are many and measured, q is the flows pooled with their likelihood, if that helps: of
+eight waves, whose regions are some times smaller so, mean C2ST fell from .57 to .55, and means of
+seven were within .15 exact sds, of five before. (Of predators and prey and of epidemics, 20 and 10
+values, 1,000 calls, it made no difference; the first rounds of others are spared its time.)
+
 Of more than three parameters no region is made while flows add nothing to a linear Gaussian law of
 theta given x: that is as well found far from x_o, and the cut would bend it. Of ten-dimensional
 Gaussians at 10,000 calls two observations in three were cut; C2ST fell from .62 and .61 to .53 and
@@ -164,7 +169,6 @@ def high_density_region(
             omitted.
         theta: of the pairs that q has learned from (n, d), of which some must lie inside.
     """
-    model = model.alone if isinstance(model, FlowModel) else model
     drops = model.drops() if outside is None and is_wide(model) else None
     num_draws = _DRAWS if outside is None else _FEW_DRAWS
     return _region_of(model, prior, before, seed, outside or OUTSIDE, drops, num_draws, theta)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...generators.base import GenerativeModel
 from ...generators.flow import FlowModel
+from ...generators.pool.model import PooledFlows
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,11 @@ class SharedRegion:
 
 
 AnyRegion = Region | SharedRegion
+
+
+def is_pooled(region: AnyRegion) -> bool:
+    """Whether a likelihood has a part in it: its model is not the one that its round keeps."""
+    return isinstance(region.model, PooledFlows)
 
 
 def narrowed(region: AnyRegion) -> AnyRegion:
