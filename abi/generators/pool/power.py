@@ -55,6 +55,7 @@ Learned = Callable[[Learning, Progress], list[Likelihood]]
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _LOWER = (0.0625, 0.125, *_POWERS)
 _EACH = 5  # features, or values of an item, at most for each parameter
+_MANY = 10  # values for each parameter, and more
 _MOST_ITEMS, _MOST_VALUES = 20, 128
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
@@ -180,7 +181,7 @@ def _ways(
     listed = few and is_list(layout, encoders.name)
     valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
     if for_region:
-        return [of_measured] if valued and x.shape[1] > _EACH * theta_dim else []
+        return [of_measured] if valued and x.shape[1] > _MANY * theta_dim else []
     ways = [
         (of_items, listed),
         (of_values, valued),
