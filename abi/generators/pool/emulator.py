@@ -140,8 +140,9 @@ def learn_emulator(
     u = (numbers - center) / scale
     found = best_scales(terms_of(u.double(), x.shape[1]), x.double())
     scales = Scales(*(part.float() for part in found))
-    level, unit, _ = units(scales.of(x))
-    z = (scales.of(x) - level) / unit
+    on = scales.of(x)
+    level, unit, _ = units(on)
+    z = (on - level) / unit
     network = _curves(u.shape[1], z.shape[1], child_seed(seed, 0))
     training = replace(_TRAINING, device=device)
     log = train(network, network.loss, (u, z), training, child_seed(seed, 1), on_epoch)
