@@ -47,6 +47,7 @@ class Learning:
         settings: of a likelihood's flow.
         training: of this.
         seed: of the answer's flows: the first of them holds out the same pairs.
+        whole: whether laws of values see the pairs held out as well, once these have chosen.
     """
 
     theta: Tensor
@@ -54,6 +55,7 @@ class Learning:
     settings: FlowSettings
     training: TrainingSettings
     seed: int
+    whole: bool = False
 
     @property
     def held(self) -> Tensor:
@@ -62,9 +64,9 @@ class Learning:
 
     @property
     def others(self) -> Tensor:
-        """Which of the pairs are not held out, (n,)."""
+        """Which of the pairs a law may see, (n,)."""
         others = torch.ones(len(self.theta), dtype=torch.bool)
-        others[self.held] = False
+        others[self.held] = self.whole
         return others
 
     @cached_property

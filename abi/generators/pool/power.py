@@ -10,16 +10,8 @@ or 16 times where these lose more of the answer than a twentieth (:func:`.matchi
 flows and likelihood contradict each other so that they lose a fourth, the power is lowered, to a
 sixteenth at least: what pairs gain is concave in it, and 0 where it is 0.
 
-Where x is a list of items, their likelihood is tried first, and others where it gains nothing, as
-where items depend on each other. (Of slcp, four points whose law has five parameters, mean C2ST
-fell from .89 to .80 with 1,000 calls, five fits, and from .61 to .55 with 10,000, four.) A list of
-many items is left to its features, which say all that they share. Of other x those of the values
-are tried, which have fewest numbers to find: normal, with tails of rows or of each value, with
-means that are a network where values are more than parameters, an exponential family. The last is
-that of features. Each is taken where the same pairs surely gain
-more by it; an exponential family, which has the numbers of the normal law, where they gain more at
-all. (Of ten epidemics with 1,000 calls mean C2ST fell from .60 to .56; of a GLM with a hundred
-answers of yes or no from .80 to .74, and from .60 to .56 with 10,000.)
+Each likelihood (:mod:`.ways`) is taken where the same pairs surely gain more by it; an exponential
+family, which has the numbers of the normal law, where they gain more at all.
 
 One flow is enough: of seventeen fits, on seven models, that had two, none was farther off by more
 than .011 of C2ST without the second, and their mean was the same.
@@ -28,7 +20,7 @@ than .011 of C2ST without the second, and their mean was the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -37,8 +29,6 @@ from torch import Tensor
 from simulators import Prior
 from simulators.random import child_seed
 
-from ...encoders.choice import features_of_pairs, is_list
-from ...encoders.fitted import FittedEncoders
 from ...training.loop import TrainingSettings
 from ..base import Progress
 from ..flow import FlowModel
@@ -48,15 +38,12 @@ from .likelihood import Likelihood, OfItems
 from .matching import lost
 from .model import PooledFlows
 from .values.natural import Natural
+from .ways import Candidate, candidates, ways_to_learn
 
 Inside = Callable[[Tensor], Tensor]
-Learned = Callable[[Learning, Progress], list[Likelihood]]
 
 _POWERS = (0.25, 0.5, 0.75, 1.0)
 _LOWER = (0.0625, 0.125, *_POWERS)
-_EACH = 5  # features, or values of an item, at most for each parameter
-_MANY = 10  # values for each parameter, and more
-_MOST_ITEMS, _MOST_VALUES = 20, 128
 _LEAST_HELD, _MOST_HELD = 20, 300
 _DRAWS = 128  # of the flow, at the x of each pair held out
 _LEAST_INSIDE = 0.2  # of these, in the region
@@ -97,10 +84,10 @@ def pooled(
     encoders, held = flows.encoders, flows.held[0].context
     if encoders is None or held is None or len(held) < _LEAST_HELD:
         return flows
-    tried = _ways(encoders, x, held.shape[1], theta.shape[1], for_region=for_region)
+    tried = ways_to_learn(encoders, x, held.shape[1], theta.shape[1], for_region=for_region)
     if not tried:
         return flows
-    best: tuple[_Gain, PooledFlows] | None = None
+    best: tuple[_Gain, PooledFlows, Candidate] | None = None
     try:
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
@@ -110,16 +97,24 @@ def pooled(
     judges = _Judges.of(flows, theta[rows], held, inside, child_seed(seed, 2))
     if judges is None:
         return flows
-    for likelihood in _learned(tried, learning, on_epoch):
+    for candidate in candidates(tried, learning, on_epoch):
+        likelihood = candidate.likelihood
         pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
         gain = judges.best_gain(pool, x[rows])
         if gain is None or (best is not None and not _preferred(likelihood, gain, best[0])):
             continue
         if found := lowered(replace(pool, power=gain.power), child_seed(seed, 3)):
-            best = gain, found
+            best = gain, found, candidate
             if isinstance(likelihood.law, OfItems):
                 break
-    return flows if best is None else best[1]
+    if best is None:
+        return flows
+    _, found, candidate = best
+    whole = None if for_region else candidate.of_all_pairs(learning)
+    if whole is not None:
+        surer = PooledFlows.of(flows, whole, x_o, found.power)
+        found = lowered(surer, child_seed(seed, 3)) or found
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,64 +144,6 @@ def _preferred(likelihood: Likelihood, gain: _Gain, other: _Gain) -> bool:
     """Whether it replaces another: where pairs surely gain more, or more if it is as simple."""
     as_simple = isinstance(likelihood.law, Natural)
     return gain.mean > other.mean if as_simple else gain.surely_more(other)
-
-
-def _ways(
-    encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int, *, for_region: bool
-) -> list[Learned]:
-    """The likelihoods to try, in their order."""
-    layout = encoders.layout
-
-    def of_items(learning: Learning, told: Progress) -> list[Likelihood]:
-        return [learning.of_items(x, layout, told)]
-
-    def of_values(learning: Learning, told: Progress) -> list[Likelihood]:
-        return learning.of_values(x)
-
-    def of_curves(learning: Learning, told: Progress) -> list[Likelihood]:
-        return learning.of_curves(x, told)
-
-    def of_measured(learning: Learning, told: Progress) -> list[Likelihood]:
-        curves = learning.of_curves(x, told)
-        return [*learning.of_values(x), *curves] if curves else []
-
-    def of_family(learning: Learning, told: Progress) -> list[Likelihood]:
-        return learning.of_family(x)
-
-    def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
-        z = learning.density.support.to_real(learning.theta)
-        return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
-
-    few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
-    listed = few and is_list(layout, encoders.name)
-    valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
-    if for_region:
-        return [of_measured] if valued and x.shape[1] > _MANY * theta_dim else []
-    ways = [
-        (of_items, listed),
-        (of_values, valued),
-        (of_curves, valued and x.shape[1] > theta_dim),
-        (of_family, valued),
-        (of_features, num_features <= _EACH * theta_dim),
-    ]
-    return [way for way, possible in ways if possible]
-
-
-def _learned(
-    ways: list[Learned], learning: Learning, on_epoch: Progress | None
-) -> Iterator[Likelihood]:
-    """Likelihoods, one after another; those without a finite loss are left out."""
-    for number, learned in enumerate(ways):
-
-        def told(share: float, before: int = number) -> None:
-            if on_epoch is not None:
-                on_epoch((before + share) / len(ways))
-
-        try:
-            found = learned(learning, told)
-        except (ValueError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
-            continue
-        yield from found
 
 
 def lowered(pool: PooledFlows, seed: int) -> PooledFlows | None:

@@ -220,3 +220,11 @@ def test_a_file_holds_it(pool: PooledFlows) -> None:
     draws = pool.sample(50, 3)
     assert torch.equal(again.sample(50, 3), draws)
     assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+
+
+def test_pairs_held_out_choose_the_law_and_then_tell_of_it_too(
+    pool: PooledFlows, answers: tuple[Tensor, Tensor]
+) -> None:
+    theta, x = answers
+    assert isinstance(pool.likelihood.law, OfValues)
+    assert torch.equal(pool.likelihood.law.place, learn_values(theta, x)[0].place)

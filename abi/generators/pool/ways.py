@@ -1,0 +1,122 @@
+"""Which likelihoods are tried, and in which order: those with fewest numbers to find come first.
+
+Where x is a list of items, their likelihood is tried first, and others where it gains nothing, as
+where items depend on each other. (Of slcp, four points whose law has five parameters, mean C2ST
+fell from .89 to .80 with 1,000 calls, five fits, and from .61 to .55 with 10,000, four.) A list of
+many items is left to its features, which say all that they share. Of other x those of the values
+are tried: normal, with tails of rows or of each value, with means that are a network where values
+are more than parameters, an exponential family. The last is that of features. (Of ten epidemics
+with 1,000 calls mean C2ST fell from .60 to .56; of a GLM with a hundred answers of yes or no from
+.80 to .74, and from .60 to .56 with 10,000.)
+
+Pairs held out choose among them (:mod:`.power`). A law of values that is a linear model is then
+learned again, with these, which takes next to no time. (Of twenty-nine fits with 1,000 calls mean
+C2ST fell by .005; of eight, by .013, where a hundred answers of yes or no have 1,100 coefficients.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...encoders.choice import features_of_pairs, is_list
+from ...encoders.fitted import FittedEncoders
+from ..base import Progress
+from .learning import Learning
+from .likelihood import Likelihood
+from .values.law import OfValues
+from .values.natural import Natural
+
+Learned = Callable[[Learning, Progress], list[Likelihood]]
+
+_EACH = 5  # features, or values of an item, at most for each parameter
+_MANY = 10  # values for each parameter, and more
+_MOST_ITEMS, _MOST_VALUES = 20, 128
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A likelihood, and the way in which it, and others, were learned."""
+
+    likelihood: Likelihood
+    way: Learned
+
+    def of_all_pairs(self, learning: Learning) -> Likelihood | None:
+        """The same from pairs held out, too; None where that takes long, or it is another."""
+        if not isinstance(self.likelihood.law, OfValues | Natural):
+            return None
+        found = _found(self.way, replace(learning, whole=True), lambda share: None)
+        same = [other for other in found if _kind(other) == _kind(self.likelihood)]
+        return same[0] if same else None
+
+
+def ways_to_learn(
+    encoders: FittedEncoders, x: Tensor, num_features: int, theta_dim: int, *, for_region: bool
+) -> list[Learned]:
+    """The likelihoods to try, in their order."""
+    layout = encoders.layout
+
+    def of_items(learning: Learning, told: Progress) -> list[Likelihood]:
+        return [learning.of_items(x, layout, told)]
+
+    def of_values(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_values(x)
+
+    def of_curves(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_curves(x, told)
+
+    def of_measured(learning: Learning, told: Progress) -> list[Likelihood]:
+        curves = learning.of_curves(x, told)
+        return [*learning.of_values(x), *curves] if curves else []
+
+    def of_family(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_family(x)
+
+    def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
+        z = learning.density.support.to_real(learning.theta)
+        return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
+
+    few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
+    listed = few and is_list(layout, encoders.name)
+    valued = layout.missing == "nothing" and x.shape[1] <= min(_MOST_VALUES, len(x) // 4)
+    if for_region:
+        return [of_measured] if valued and x.shape[1] > _MANY * theta_dim else []
+    ways = [
+        (of_items, listed),
+        (of_values, valued),
+        (of_curves, valued and x.shape[1] > theta_dim),
+        (of_family, valued),
+        (of_features, num_features <= _EACH * theta_dim),
+    ]
+    return [way for way, possible in ways if possible]
+
+
+def candidates(
+    ways: list[Learned], learning: Learning, on_epoch: Progress | None
+) -> Iterator[Candidate]:
+    """Likelihoods, one after another; those without a finite loss are left out."""
+    for number, learned in enumerate(ways):
+
+        def told(share: float, before: int = number) -> None:
+            if on_epoch is not None:
+                on_epoch((before + share) / len(ways))
+
+        for likelihood in _found(learned, learning, told):
+            yield Candidate(likelihood, learned)
+
+
+def _found(way: Learned, learning: Learning, told: Progress) -> list[Likelihood]:
+    """Those of a way; none where one has no finite loss."""
+    try:
+        return way(learning, told)
+    except (ValueError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+        return []
+
+
+def _kind(likelihood: Likelihood) -> tuple[object, ...]:
+    """Of which form a law is: of values with their tails, or another."""
+    law = likelihood.law
+    return (law.apart.item(), law.tails.shape) if isinstance(law, OfValues) else (type(law),)
