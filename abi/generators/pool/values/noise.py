@@ -47,7 +47,7 @@ class Noise:
     def weights(self, left: Tensor) -> Tensor:
         """How much each row of errors (n, k) tells of their middle, 1 in the mean, (n,)."""
         each = _each(_squares(self.root, left), left.shape[1], self.tails)
-        weights: Tensor = (each.softmax(dim=1) / self.tails[1].square()).sum(dim=1)
+        weights: Tensor = self.tails[1].pow(-2) @ each.softmax(dim=0)
         return weights / weights.mean()
 
 
@@ -71,9 +71,9 @@ def with_tails(noise: Noise, left: Tensor) -> Noise | None:
     squares, width = _squares(noise.root, left), left.shape[1]
     tails = torch.tensor(_SPREAD, dtype=left.dtype)
     for _ in range(_PASSES):
-        share = _each(squares, width, tails).softmax(dim=1)
-        rows = share.sum(dim=0).clamp_min(RAREST * len(left))
-        scales = (share * squares[:, None]).sum(dim=0) / (width * rows)
+        share = _each(squares, width, tails).softmax(dim=0)
+        rows = share.sum(dim=1).clamp_min(RAREST * len(left))
+        scales = share @ squares / (width * rows)
         tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(LEAST_SCALE)])
     tailed = _of_root(noise.root, left, tails)
     return tailed if is_worth(tailed, noise) else None
@@ -81,7 +81,7 @@ def with_tails(noise: Noise, left: Tensor) -> Noise | None:
 
 def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     """Log density, less that of R, of errors of squared lengths (n,) in units of R, (n,)."""
-    return _each(squares, width, tails).logsumexp(dim=1) - 0.5 * width * math.log(2.0 * math.pi)
+    return _each(squares, width, tails).logsumexp(dim=0) - 0.5 * width * math.log(2.0 * math.pi)
 
 
 def is_worth(noise: Noise, other: Noise, numbers: int = _TAIL_NUMBERS) -> bool:
@@ -102,6 +102,8 @@ def _squares(root: Tensor, left: Tensor) -> Tensor:
 
 
 def _each(squares: Tensor, width: int, tails: Tensor) -> Tensor:
+    """Log density by each scale of errors of squared lengths (n,), (m, n)."""
     chances, scales = tails
-    each: Tensor = chances.log() - width * scales.log() - 0.5 * squares[:, None] / scales.square()
-    return each
+    level = chances.log() - width * scales.log()
+    slope = -0.5 * scales.pow(-2)
+    return level[:, None] + slope[:, None] * squares
