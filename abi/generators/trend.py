@@ -119,8 +119,8 @@ def fit_trend(z: Tensor, seen: Tensor | None, *, curved: bool = True) -> tuple[T
 
 def with_products(seen: Tensor) -> Tensor:
     """Features (..., k), their squares and the products of any two, (..., k (k + 3) / 2)."""
-    first, second = torch.triu_indices(seen.shape[-1], seen.shape[-1])
-    return torch.cat([seen, seen[..., first] * seen[..., second]], dim=-1)
+    products = (seen[..., i : i + 1] * seen[..., i:] for i in range(seen.shape[-1]))
+    return torch.cat([seen, *products], dim=-1)
 
 
 def num_terms(num_features: int) -> int:

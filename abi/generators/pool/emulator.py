@@ -18,6 +18,7 @@ target probability distribution", for its loss.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ from simulators.random import child_seed, isolated_rng, some_rows
 
 from ...training.loop import TrainingSettings, check_trained, train
 from ..base import GeneratorState, Progress, prefixed, units, unprefixed
-from .values.noise import Noise, fit_noise, log_density, with_tails
+from .values.noise import Noise, fit_noise, inverse_of, log_density, with_tails
 from .values.rows import in_parts
 from .values.scales import Scales, best_scales
 from .values.terms import terms_of
@@ -76,11 +77,15 @@ class Emulator:
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         means, log_size = self.network((numbers - self.center) / self.scale)
         left = ((seen - self.level) / self.unit - means) / log_size.exp()
-        rest = torch.linalg.solve_triangular(self.root, left.T, upper=False)
-        each = log_density(rest.square().sum(dim=0), len(rest), self.tails)
+        count = left.shape[1]
+        each = log_density((left @ self._inverse.T).square().sum(dim=1), count, self.tails)
         units = self.root.diagonal().log().sum() + self.unit.log().sum()
-        value: Tensor = each - len(rest) * log_size[:, 0] - units
+        value: Tensor = each - count * log_size[:, 0] - units
         return value
+
+    @cached_property
+    def _inverse(self) -> Tensor:
+        return inverse_of(self.root)
 
     def state(self) -> GeneratorState:
         """All there is."""

@@ -19,6 +19,7 @@ normal likelihoods learned from simulations.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ from ...trend import num_terms, with_products
 from . import answers, apart, counts
 from .answers import log_odds
 from .measured import Measured, fit_measured
-from .noise import NORMAL, log_density
+from .noise import NORMAL, inverse_of, log_density
 from .rows import in_parts
 from .scales import Scales, best_mass
 from .terms import terms_of, with_ones
@@ -89,7 +90,7 @@ class OfValues:
         counted = self.shape > 0
         measured = (self.unit > 0) & ~self.binary & ~counted
         away = ((seen - self.level) / self.unit - eta).where(measured, 0.0)
-        rest = torch.linalg.solve_triangular(self.root, away.T, upper=False).T
+        rest = away @ self._inverse.T
         count = int(measured.sum())
         if self.apart:
             louder = u @ self.loudness
@@ -102,6 +103,10 @@ class OfValues:
         of_counts = counts.log_density(seen[:, counted], eta[:, counted], self.shape[counted])
         value: Tensor = of_binary + of_counts.sum(dim=1) + of_measured - units
         return value
+
+    @cached_property
+    def _inverse(self) -> Tensor:
+        return inverse_of(self.root)
 
     def state(self) -> GeneratorState:
         """All there is."""

@@ -84,6 +84,13 @@ def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     return _each(squares, width, tails).logsumexp(dim=0) - 0.5 * width * math.log(2.0 * math.pi)
 
 
+def inverse_of(root: Tensor) -> Tensor:
+    """R^-1 of a factor R (k, k), float32: to multiply by it is thrice as quick as to solve."""
+    ones = torch.eye(len(root), dtype=torch.float64)
+    inverse: Tensor = torch.linalg.solve_triangular(root.double(), ones, upper=False)
+    return inverse.float()
+
+
 def is_worth(noise: Noise, other: Noise, numbers: int = _TAIL_NUMBERS) -> bool:
     """Whether rows surely gain more by it than so many more numbers cost: those of tails."""
     gain = noise.log_density - other.log_density
@@ -106,4 +113,5 @@ def _each(squares: Tensor, width: int, tails: Tensor) -> Tensor:
     chances, scales = tails
     level = chances.log() - width * scales.log()
     slope = -0.5 * scales.pow(-2)
-    return level[:, None] + slope[:, None] * squares
+    each: Tensor = level[:, None] + slope[:, None] * squares
+    return each
