@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from torch import Tensor
 from ..arguments import refuse_class
 from ..base import SeededSimulator
 from ..random import child_seed, isolated_rng, stream_seed, torch_generator
-from .reads import Generator, generators_of, language, seeded
+from .reads import Generator, generators_of, language, parameters_of, seeded, signature_of
 from .values import as_row, as_rows_of
 
 _ASKS = ("seed", "rng", "generator", "random_state")
@@ -194,21 +193,3 @@ def _is_open(default: Any) -> bool:
     """Whether an argument with that default may be filled: not if it is something else's."""
     unset = default is None or default is inspect.Parameter.empty
     return unset or isinstance(default, int | Generator)
-
-
-def parameters_of(function: Callable[..., Any]) -> set[str]:
-    """Names of the parameters a callable declares; empty where it cannot be inspected."""
-    try:
-        return set(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return set()
-
-
-def signature_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters a callable declares, without those that a partial has filled in."""
-    try:
-        found = dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return {}
-    filled = function.keywords if isinstance(function, functools.partial) else {}
-    return {name: part for name, part in found.items() if name not in filled}

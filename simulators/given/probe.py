@@ -24,11 +24,11 @@ import torch
 from torch import Tensor
 
 from ..random import child_seed
-from .function import Form, FunctionSimulator, asking, signature_of
+from .function import Form, FunctionSimulator, asking
 from .limit import TimeLimitError, time_limit
 from .observation import Observed, Returned
 from .raised import in_one_line
-from .reads import generators_of, language
+from .reads import generators_of, language, signature_of
 from .values import as_row, as_rows_of
 
 Names = Sequence[tuple[str, ...]]

@@ -1,7 +1,8 @@
-"""What a function's code refers to: its modules, and the random generators it draws from.
+"""What a function declares, and what its code refers to: modules, and random generators.
 
-A function that speaks of numpy is given arrays; one with a generator of its own, such as a global
-``rng = numpy.random.default_rng()``, is reproducible only where that is seeded for each call.
+A function that speaks of numpy, or asks for its ``rng``, is given arrays; one with a generator of
+its own, such as a global ``rng = numpy.random.default_rng()``, is reproducible only where that is
+seeded for each call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import inspect
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal
@@ -30,7 +31,25 @@ def language(function: Any) -> Literal["torch", "numpy"] | None:
     roots = {_root(value) for value in _referred(function) if value is not function}
     if roots & _TORCH:
         return "torch"
-    return "numpy" if roots & _NUMPY else None
+    return "numpy" if roots & _NUMPY or "rng" in signature_of(function) else None
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    """Names of the parameters a callable declares; empty where it cannot be inspected."""
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def signature_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters a callable declares, without those that a partial has filled in."""
+    try:
+        found = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+    filled = function.keywords if isinstance(function, functools.partial) else {}
+    return {name: part for name, part in found.items() if name not in filled}
 
 
 def generators_of(function: Any) -> tuple[Generator, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from simulators.given.function import parameters_of
+from simulators.given.reads import parameters_of
 
 from ... import baselines, sampler
 from ...baselines.inputs import encoder_for

@@ -250,6 +250,17 @@ def test_noise_from_anywhere_is_a_function_of_seed_and_row(function: Callable[..
     assert RNG.bit_generator.state == before
 
 
+def test_a_function_that_knows_numpy_by_its_rng_alone_gets_arrays() -> None:
+    kinds = set[type]()
+
+    def noisy(theta: Any, rng: Any) -> Any:
+        kinds.add(type(theta))
+        return rng.normal(theta, 0.1)
+
+    recognise(noisy, THETA).simulator(THETA, 3)
+    assert kinds == {np.ndarray}
+
+
 def test_workers_do_not_share_the_noise_of_a_generator_of_the_function() -> None:
     found = recognise(own_stream, THETA).simulator
     theta = THETA[:1].repeat(40, 1)
