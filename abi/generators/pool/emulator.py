@@ -27,6 +27,7 @@ from simulators.random import child_seed, isolated_rng, some_rows
 
 from ...training.loop import TrainingSettings, check_trained, train
 from ..base import GeneratorState, Progress, prefixed, units, unprefixed
+from .cover import Cover, cover_of, everywhere
 from .values.noise import Noise, fit_noise, inverse_of, log_density, with_tails
 from .values.rows import in_parts
 from .values.scales import Scales, best_scales
@@ -52,6 +53,8 @@ class Emulator:
         network: numbers (n, c) in their units -> means (n, k), and log sizes of errors (n, 1).
         root: the factor R, (k, k).
         tails: of the noise, (2, m).
+        centers: of the balls in which it has learned, (b, c); see :mod:`.cover`.
+        radius: of these, ().
     """
 
     used: Tensor
@@ -64,6 +67,8 @@ class Emulator:
     network: Curves
     root: Tensor
     tails: Tensor
+    centers: Tensor
+    radius: Tensor
 
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value that it uses, on its scale."""
@@ -75,13 +80,14 @@ class Emulator:
         return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        means, log_size = self.network((numbers - self.center) / self.scale)
+        u = (numbers - self.center) / self.scale
+        means, log_size = self.network(u)
         left = ((seen - self.level) / self.unit - means) / log_size.exp()
         count = left.shape[1]
         each = log_density((left @ self._inverse.T).square().sum(dim=1), count, self.tails)
         units = self.root.diagonal().log().sum() + self.unit.log().sum()
         value: Tensor = each - count * log_size[:, 0] - units
-        return value
+        return value - Cover(self.centers, self.radius).loss(u)
 
     @cached_property
     def _inverse(self) -> Tensor:
@@ -154,7 +160,7 @@ def learn_emulator(
     check_trained(log, "a network of the means of x")
     noise = _noise_of(network, u, z)
     root, tails = noise.root.float(), noise.tails.float()
-    return Emulator(used, center, scale, *scales, level, unit, network, root, tails)
+    return Emulator(used, center, scale, *scales, level, unit, network, root, tails, *cover_of(u))
 
 
 @torch.no_grad()
@@ -167,9 +173,10 @@ def _noise_of(network: Curves, u: Tensor, z: Tensor) -> Noise:
 
 
 def restore_emulator(state: GeneratorState) -> Emulator:
-    """The law of a file."""
+    """The law of a file; before version 20 it was as sure of itself everywhere."""
     weights = unprefixed("network", state.tensors)
     others = {name: t for name, t in state.tensors.items() if not name.startswith("network.")}
     network = _curves(len(others["center"]), len(others["level"]))
+    others = everywhere(len(others["center"]))._asdict() | others
     network.load_state_dict(weights)
     return Emulator(network=network.eval(), **others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from abi.files.fitted import restored
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
+from abi.generators.pool.cover import cover_of, everywhere
 from abi.generators.pool.emulator import Emulator, learn_emulator
 from abi.generators.pool.learning import prior_flow
 from abi.generators.pool.likelihood import Likelihood
@@ -185,3 +187,26 @@ def test_it_has_a_density_at_theta_far_from_all_that_was_simulated(law: Emulator
     at_truth = Likelihood(law, density).log_joint(MIDDLE[None], law.seen(x, NO_FEATURES))
     assert not joint.isnan().any()
     assert bool((joint < at_truth).all())
+
+
+def test_between_places_where_theta_were_simulated_it_says_that_nothing_lies_there() -> None:
+    theta = 0.3 * (theta_of(4_000, 4) - MIDDLE)
+    theta[:, 0] += torch.arange(1.0, 5.0, 2.0).repeat(2_000)  # a turn, or three
+    law = learned(theta, waves_of(theta, 4))
+    assert law is not None
+    unsure = replace(law, radius=torch.tensor(torch.inf))
+    x = law.seen(waves_of(torch.tensor([[1.0, 0.0, 0.0]]), 5), NO_FEATURES)
+    torch.testing.assert_close(law.log_prob(x, theta), unsure.log_prob(x, theta))
+    between = torch.tensor([[2.0, 0.0, 0.0]])
+    assert float(law.log_prob(x, between)) < float(unsure.log_prob(x, between)) - 5.0
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(1, 2), (20, 3), (500, 1), (5_000, 4)])
+def test_balls_about_few_theta_hold_all_of_them(count: int, numbers: int) -> None:
+    u = torch.randn(count, numbers, generator=torch_generator(count))
+    cover = cover_of(u)
+    assert len(cover.centers) <= max(1, count // 16)
+    torch.testing.assert_close(cover.loss(u), torch.zeros(count), rtol=0.0, atol=1e-3)
+    far = 50.0 + cover.radius * torch.ones(1, numbers)
+    assert float(cover.loss(far)) > 100.0
+    assert torch.equal(everywhere(numbers).loss(far), torch.zeros(1))
