@@ -65,6 +65,15 @@ def test_the_level_of_the_noise_is_found_on_the_scale_of_theta() -> None:
     torch.testing.assert_close(slopes, torch.tensor([0.0, 0.0, 1.0]), atol=0.06, rtol=0.0)
 
 
+def test_an_outlier_of_many_sds_moves_the_likelihood_by_little() -> None:
+    theta = theta_of(4_000, 3)
+    law = learn_values(theta, lines_of(theta, 3))[-1]
+    x = lines_of(torch.zeros(1, 3), 4)[0]
+    near = 0.1 * torch.randn(300, 3, generator=torch_generator(8))
+    x[5] += 30.0 * 0.3
+    assert error(law, x, near) < 0.6
+
+
 @pytest.mark.parametrize("distance", [30.0, 60.0, 120.0, 250.0, 500.0, 1_000.0])
 def test_outliers_say_as_much_wherever_they_lie(distance: float) -> None:
     """Two readings of Cauchy noise, far out: each says that it is a little louder, no more."""
