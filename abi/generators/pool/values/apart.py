@@ -27,7 +27,7 @@ from torch import Tensor
 
 from simulators.random import some_rows
 
-from .noise import LEAST_SCALE, RAREST, Noise, is_worth
+from .noise import LEAST_SCALE, RAREST, Noise, is_worth, shares
 from .noise import log_density as of_rows
 from .selection import selected
 
@@ -91,8 +91,8 @@ class _Errors:
         solver = torch.linalg.pinv(torch.cat([torch.ones_like(u[:, :1]), u], dim=1))
         for _ in range(passes):
             squares = replace(self, u=u, size=size, loudness=b).squares(left)
-            share = _shares(squares, tails)
-            told = squares * _told(share, tails).reshape(squares.shape)
+            share = shares(squares.flatten(), 1, tails)
+            told = squares * (tails[1].pow(-2) @ share).reshape(squares.shape)
             beyond = told.mean(dim=1).clamp(max=_MOST) - 1.0  # a step of a log link
             b = b + 0.5 * (solver @ beyond)[1:]
             size = size * told.mean(dim=0).sqrt().clamp_min(LEAST_SCALE)
@@ -107,7 +107,8 @@ class _Errors:
 
     def weights(self, left: Tensor) -> Tensor:
         """How much each error tells of its value, 1 in the mean, (n, k)."""
-        told = _told(_shares(self.squares(left), self.tails), self.tails).reshape(left.shape)
+        share = shares(self.squares(left).flatten(), 1, self.tails)
+        told = (self.tails[1].pow(-2) @ share).reshape(left.shape)
         weights = told * (-2.0 * (self.u @ self.loudness)).exp()[:, None]
         return weights / weights.mean(dim=0)
 
@@ -116,21 +117,6 @@ class _Errors:
         density = log_density(self.squares(left), self.tails) - self.size.log().sum()
         density = density - left.shape[1] * (self.u @ self.loudness)
         return Noise(self.size.diag(), self.tails, density)
-
-
-def _shares(squares: Tensor, tails: Tensor) -> Tensor:
-    """The chance of each scale, given squared errors (n, k) in their sizes, (m, n k)."""
-    chances, scales = tails
-    level, slope = (chances.log() - scales.log())[:, None], -0.5 / scales.square()
-    shares = torch.addmm(level, slope[:, None], squares.reshape(1, -1))
-    shares = shares.sub_(shares.amax(dim=0)).exp_()  # a softmax over few rows is six times slower
-    return shares.div_(shares.sum(dim=0))
-
-
-def _told(shares: Tensor, tails: Tensor) -> Tensor:
-    """How narrow the law of an error is, in the mean over scales of these shares, (n k,)."""
-    told: Tensor = tails[1].pow(-2) @ shares
-    return told
 
 
 def log_density(squares: Tensor, tails: Tensor, used: Tensor | None = None) -> Tensor:

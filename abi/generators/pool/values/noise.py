@@ -46,8 +46,8 @@ class Noise:
 
     def weights(self, left: Tensor) -> Tensor:
         """How much each row of errors (n, k) tells of their middle, 1 in the mean, (n,)."""
-        each = _each(_squares(self.root, left), left.shape[1], self.tails)
-        weights: Tensor = self.tails[1].pow(-2) @ each.softmax(dim=0)
+        share = shares(_squares(self.root, left), left.shape[1], self.tails)
+        weights: Tensor = self.tails[1].pow(-2) @ share
         return weights / weights.mean()
 
 
@@ -71,12 +71,19 @@ def with_tails(noise: Noise, left: Tensor) -> Noise | None:
     squares, width = _squares(noise.root, left), left.shape[1]
     tails = torch.tensor(_SPREAD, dtype=left.dtype)
     for _ in range(_PASSES):
-        share = _each(squares, width, tails).softmax(dim=0)
+        share = shares(squares, width, tails)
         rows = share.sum(dim=1).clamp_min(RAREST * len(left))
         scales = share @ squares / (width * rows)
         tails = torch.stack([rows / rows.sum(), scales.sqrt().clamp_min(LEAST_SCALE)])
     tailed = _of_root(noise.root, left, tails)
     return tailed if is_worth(tailed, noise) else None
+
+
+def shares(squares: Tensor, width: int, tails: Tensor) -> Tensor:
+    """The chance of each scale, given errors of squared lengths (n,) in units of R, (m, n)."""
+    each = _each(squares, width, tails)
+    each = each.sub_(each.amax(dim=0)).exp_()  # a softmax over few rows is six times slower
+    return each.div_(each.sum(dim=0))
 
 
 def log_density(squares: Tensor, width: int, tails: Tensor) -> Tensor:
