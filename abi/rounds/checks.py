@@ -42,7 +42,7 @@ from .regions.drawing import STRETCHES, can_resample, sample_inside, weighted_dr
 from .regions.finding import high_density_region
 from .regions.region import AnyRegion, inside_all
 
-_LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 250
+_LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 125
 _FLOWS = 2  # of a region
 _FIRST = 20  # simulations of a check
 _OUTSIDE = 0.01  # of the answer's draws

@@ -54,6 +54,7 @@ class RoundRecord:
             after it.
         narrowed: share of the pairs that lie in the region which this round found; None where it
             made none. Near 1 where the region replaces one that the answer leans on.
+        filled: whether it made none because its answer fills where the pairs' theta come from.
     """
 
     round: int
@@ -74,6 +75,7 @@ class RoundRecord:
     answer: Moments | None = None
     check_calls: int = 0
     narrowed: float | None = None
+    filled: bool = False
 
     __repr__ = summary
 

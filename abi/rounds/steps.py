@@ -119,6 +119,7 @@ class Round:
             moved=self._moved(before, model),
             answer=None if self._asks_none else moments(model),
             narrowed=found.share,
+            filled=found.filled,
         )
         self.shown.finish(record)
         records = (*before.records, record) if before else (record,)
@@ -208,8 +209,7 @@ class Round:
         simulate = SimulatorCalls(self.problem, self.engine, self.work.slow_dir, seed)
         if self._truncates:
             self.shown.phase("proposing")
-            limit = self.plan.config.pairs_per_round
-            wanted = num_calls if limit is None else min(num_calls, limit)
+            wanted = min(num_calls, self.plan.config.pairs_per_round or num_calls)
             theta, reused = self._inside(before, wanted, child_seed(seed, 0))
             sampled = approximate_rejection(
                 in_turn(theta), simulate, accept_all, float("inf"),

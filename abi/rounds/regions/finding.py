@@ -71,6 +71,7 @@ from .region import AnyRegion, Region, SharedRegion
 
 OUTSIDE = 1e-4  # alpha
 _WORTH = 0.25  # of theta inside the regions before
+_MOST = 0.5  # of them, of more than a few parameters: no later region will be worth making
 _FEW, _GAIN = 3, 2.0  # parameters, and times as many pairs
 _LEAST_HELD, _LITTLE, _SURE = 200, 0.05, 2.0  # theta held out; nats; standard errors
 _LEFT_OUT, _CAUTION = 0.005, 2.0  # share of held-out theta beyond the edge, and nats to spare
@@ -103,11 +104,13 @@ class Bounds:
         regions: in all of these.
         share: of theta so far that lie in the new one of them; None where none is new.
         left: regions that theta so far lie in, and the next need not.
+        filled: whether the answer fills them, so that no later round is likely to narrow them.
     """
 
     regions: tuple[AnyRegion, ...]
     share: float | None = None
     left: tuple[AnyRegion, ...] = ()
+    filled: bool = False
 
 
 def bounds(
@@ -141,10 +144,10 @@ def bounds(
         region = shared_region(q, asked.several, asked.prior, before, seed, theta)
     more = (*held, region)
     left = before if len(held) < len(before) else ()
+    share = float(region.contains(theta).float().mean())
     wanted = left or worthwhile(region, theta, num_calls)
     if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
-        return Bounds(before)
-    share = float(region.contains(theta).float().mean())
+        return Bounds(before, filled=theta.shape[1] > _FEW and share > _MOST)
     return Bounds(more, share, left)
 
 

@@ -67,6 +67,16 @@ def test_rounds_are_added_while_the_regions_narrow() -> None:
     assert len(first_wide) == 5
 
 
+def test_an_answer_that_fills_where_its_pairs_come_from_has_one_more_round() -> None:
+    plan = plan_of(10_000)
+    done = [Made(plan.calls(1), None, filled=True)]
+    following = next_round(plan, done, 5)
+    assert following.rounds_left == 1
+    assert plan.calls(1) + following.calls == 10_000 - plan.num_check
+    early = plan_of(10_000, stop_when="passes")  # which has rounds to stop after
+    assert next_round(early, done, 5).rounds_left == default_rounds(10_000) - 1
+
+
 def test_many_parameters_have_more_calls_in_a_round_that_is_added() -> None:
     few, many = (rounds(plan_of(10_000), [0.05] * 9, theta_dim) for theta_dim in (5, 10))
     assert few[:3] == [few[0]] * 3
@@ -127,6 +137,19 @@ def test_a_fit_adds_rounds_where_the_posterior_is_far_narrower_than_the_prior(
     assert narrowed[-1] is None
     assert narrowed[0] is not None
     assert narrowed[0] < 0.1
+
+
+def test_more_than_a_few_parameters_that_data_hardly_tell_have_two_rounds() -> None:
+    prior = Independent(Uniform(-torch.ones(4), torch.ones(4)), 1)
+    fit = abi.fit(
+        prior,
+        lambda theta: simulate(theta, 3.0),
+        torch.zeros(4),
+        num_simulations=1_000,
+        progress=False,
+    )
+    assert [r.filled for r in fit.rounds] == [True, False]
+    assert sum(r.simulator_calls for r in fit.rounds) == 930
 
 
 def test_added_rounds_are_gone_through_again_after_an_interruption(
