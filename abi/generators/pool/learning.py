@@ -29,8 +29,9 @@ from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
 from .emulator import learn_emulator
 from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of, one_each
+from .potential import learn_potential
 from .values.law import learn_values
-from .values.natural import learn_natural
+from .values.natural import Natural, learn_natural
 
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
@@ -133,6 +134,18 @@ class Learning:
         """That of values of x (n, p) as an exponential family, if there are pairs enough."""
         used = one_each(self.density.support)
         law = learn_natural(self.numbers[self.others], used, x[self.others])
+        return [] if law is None else [Likelihood(law, self.density)]
+
+    def of_potential(self, natural: Natural, x: Tensor, on_epoch: Progress) -> list[Likelihood]:
+        """That of values of x (n, p) as a family whose moments fit together, if there are enough.
+
+        Raises:
+            ValueError: if no loss is finite.
+        """
+        law = learn_potential(
+            natural, self.numbers[self.others], x[self.others], device=self.training.device,
+            seed=child_seed(self.seed, 4), on_epoch=on_epoch,
+        )  # fmt: skip
         return [] if law is None else [Likelihood(law, self.density)]
 
     def _trained(

@@ -21,6 +21,7 @@ posterior, Dax et al. (2023), "Neural importance sampling".
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, cast
@@ -39,12 +40,17 @@ from ..flow import FlowModel, restore_flow
 from .emulator import restore_emulator
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
 from .matching import chances, matched
+from .potential import restore_potential
 from .values.law import restore_values
 from .values.natural import restore_natural
 
 _LEAST = 64  # draws of the flows to choose among
 _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each x
 _PARTS = "posterior", "likelihood", "prior"  # of a file
+_OF_VALUES: dict[str | None, Callable[[GeneratorState], Law]] = {
+    "values": restore_values, "natural": restore_natural, "potential": restore_potential,
+    "emulator": restore_emulator,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,12 +253,8 @@ def restore_pooled(state: GeneratorState, encoder: nn.Module | None = None) -> P
 def _law(values: dict[str, Any], state: GeneratorState) -> Law:
     """The law of a file; before version 13 its kind was told by how x was a list of items."""
     kind, items = values.get("law"), values.get("items")
-    if kind == "values":
-        return restore_values(state)
-    if kind == "natural":
-        return restore_natural(state)
-    if kind == "emulator":
-        return restore_emulator(state)
+    if kind in _OF_VALUES:
+        return _OF_VALUES[kind](state)
     if kind == "items":
         items, state = state.values["items"], replace(state, values=state.values["flow"])
     flows = ConditionalFlows.of(restore_flow(state))

@@ -11,7 +11,8 @@ flows and likelihood contradict each other so that they lose a fourth, the power
 sixteenth at least: what pairs gain is concave in it, and 0 where it is 0.
 
 Each likelihood (:mod:`.ways`) is taken where the same pairs surely gain more by it; an exponential
-family, which has the numbers of the normal law, where they gain more at all.
+family, which has the numbers of the normal law, where they gain more at all, and if so a closer one
+(:mod:`.potential`) is tried, too.
 
 One flow is enough: of seventeen fits, on seven models, that had two, none was farther off by more
 than .011 of C2ST without the second, and their mean was the same.
@@ -37,8 +38,9 @@ from .learning import Learning, prior_flow
 from .likelihood import Likelihood, OfItems
 from .matching import lost
 from .model import PooledFlows
+from .potential import Potential
 from .values.natural import Natural
-from .ways import Candidate, candidates, ways_to_learn
+from .ways import Candidate, candidates, closer, ways_to_learn
 
 Inside = Callable[[Tensor], Tensor]
 
@@ -87,7 +89,6 @@ def pooled(
     tried = ways_to_learn(encoders, x, held.shape[1], theta.shape[1], for_region=for_region)
     if not tried:
         return flows
-    best: tuple[_Gain, PooledFlows, Candidate] | None = None
     try:
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
@@ -97,24 +98,62 @@ def pooled(
     judges = _Judges.of(flows, theta[rows], held, inside, child_seed(seed, 2))
     if judges is None:
         return flows
+    choice = _Choice(flows, x, x_o, judges, rows, child_seed(seed, 3))
     for candidate in candidates(tried, learning, on_epoch):
-        likelihood = candidate.likelihood
-        pool = PooledFlows.of(flows, likelihood, x_o, 1.0)
-        gain = judges.best_gain(pool, x[rows])
-        if gain is None or (best is not None and not _preferred(likelihood, gain, best[0])):
+        law = candidate.likelihood.law
+        if not choice.takes(candidate):
             continue
-        if found := lowered(replace(pool, power=gain.power), child_seed(seed, 3)):
-            best = gain, found, candidate
-            if isinstance(likelihood.law, OfItems):
-                break
-    if best is None:
-        return flows
-    _, found, candidate = best
-    whole = None if for_region else candidate.of_all_pairs(learning)
-    if whole is not None:
-        surer = PooledFlows.of(flows, whole, x_o, found.power)
-        found = lowered(surer, child_seed(seed, 3)) or found
-    return found
+        if isinstance(law, OfItems):
+            break
+        for nearer in candidates(closer(law, x), learning, None):
+            choice.takes(nearer)
+    return choice.made(learning, again=not for_region)
+
+
+@dataclass(eq=False)
+class _Choice:
+    """The best of the likelihoods so far.
+
+    Attributes:
+        flows: to be pooled with it.
+        x: of the pairs, (n, p).
+        x_o: where the answer is read, (p,).
+        judges: the pairs held out.
+        rows: which these are, (m,).
+        seed: of draws at x_o.
+    """
+
+    flows: FlowModel
+    x: Tensor
+    x_o: Tensor
+    judges: _Judges
+    rows: Tensor
+    seed: int
+    best: tuple[_Gain, PooledFlows, Candidate] | None = None
+
+    def takes(self, candidate: Candidate) -> bool:
+        """Whether a likelihood is taken in place of the best so far."""
+        pool = PooledFlows.of(self.flows, candidate.likelihood, self.x_o, 1.0)
+        gain = self.judges.best_gain(pool, self.x[self.rows])
+        if gain is None:
+            return False
+        if self.best is not None and not _preferred(candidate.likelihood, gain, self.best[0]):
+            return False
+        found = lowered(replace(pool, power=gain.power), self.seed)
+        if found is not None:
+            self.best = gain, found, candidate
+        return found is not None
+
+    def made(self, learning: Learning, *, again: bool) -> FlowModel:
+        """The flows pooled with the best, learned ``again`` from all pairs if that is quick."""
+        if self.best is None:
+            return self.flows
+        _, found, candidate = self.best
+        whole = candidate.of_all_pairs(learning) if again else None
+        if whole is None:
+            return found
+        surer = PooledFlows.of(self.flows, whole, self.x_o, found.power)
+        return lowered(surer, self.seed) or found
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +181,8 @@ class _Gain:
 
 def _preferred(likelihood: Likelihood, gain: _Gain, other: _Gain) -> bool:
     """Whether it replaces another: where pairs surely gain more, or more if it is as simple."""
+    if isinstance(likelihood.law, Potential):
+        return not other.surely_more(gain)
     as_simple = isinstance(likelihood.law, Natural)
     return gain.mean > other.mean if as_simple else gain.surely_more(other)
 

@@ -26,7 +26,8 @@ from ...encoders.choice import features_of_pairs, is_list
 from ...encoders.fitted import FittedEncoders
 from ..base import Progress
 from .learning import Learning
-from .likelihood import Likelihood
+from .likelihood import Law, Likelihood
+from .potential import Potential
 from .values.law import OfValues
 from .values.natural import Natural
 
@@ -46,7 +47,7 @@ class Candidate:
 
     def of_all_pairs(self, learning: Learning) -> Likelihood | None:
         """The same from pairs held out, too; None where that takes long, or it is another."""
-        if not isinstance(self.likelihood.law, OfValues | Natural):
+        if not isinstance(self.likelihood.law, OfValues | Natural | Potential):
             return None
         found = _found(self.way, replace(learning, whole=True), lambda share: None)
         same = [other for other in found if _kind(other) == _kind(self.likelihood)]
@@ -92,6 +93,17 @@ def ways_to_learn(
         (of_features, num_features <= _EACH * theta_dim),
     ]
     return [way for way, possible in ways if possible]
+
+
+def closer(law: Law, x: Tensor) -> list[Learned]:
+    """What is tried once this law is the best: after an exponential family, the closer one."""
+    if not isinstance(law, Natural):
+        return []
+
+    def of_potential(learning: Learning, told: Progress) -> list[Likelihood]:
+        return learning.of_potential(law, x, told)
+
+    return [of_potential]
 
 
 def candidates(
