@@ -85,8 +85,7 @@ class Round:
         sampled = self._sample(before, ahead.calls, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
         theta, x = self._pool(before, sampled)
-        enough = is_enough(judged, self.plan.stop_when)
-        last = enough or ahead.rounds_left == 1
+        last = is_enough(judged, self.plan.stop_when) or ahead.rounds_left == 1
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
         tolerance = self._tolerance(before, scores, number)
