@@ -34,8 +34,7 @@ from simulators.random import child_seed, torch_generator
 
 from ...training.loop import TrainingSettings, check_trained, train
 from ..base import GeneratorState, Progress, prefixed, unprefixed
-from .values.natural import Natural
-from .values.rows import in_parts
+from .values.natural import Family, Natural
 
 _UNITS = 64
 _TRAINING = TrainingSettings(learning_rate=1e-2, num_steps=2_000, max_epochs=400, weight_decay=0.0)
@@ -110,7 +109,7 @@ class _NormalLoss(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class Potential:
+class Potential(Family):
     """The law of p values given numbers of theta, but for what does not hang on theta.
 
     Attributes:
@@ -128,15 +127,6 @@ class Potential:
     eta: Tensor
     level: Tensor
     network: Convex
-
-    def seen(self, x: Tensor, features: Tensor) -> Tensor:
-        """All of x."""
-        return x
-
-    @torch.no_grad()
-    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of x (n, p), or (1, p) for all, less h(x), given numbers (n, c), (n,)."""
-        return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers[:, self.used] - self.center) / self.scale
@@ -156,9 +146,7 @@ def learn_potential(
 ) -> Potential | None:
     """That of x (n, p), given numbers of theta (n, c), whose W is about that of a natural family.
 
-    It is trained on this device.
-
-    None where x has fewer values than there are parameters.
+    It is trained on this device. None where x has fewer values than there are parameters.
 
     Raises:
         ValueError: if no loss is finite.

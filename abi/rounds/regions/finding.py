@@ -147,7 +147,7 @@ def bounds(
     share = float(region.contains(theta).float().mean())
     wanted = left or worthwhile(region, theta, num_calls)
     if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
-        return Bounds(before, filled=theta.shape[1] > _FEW and share > _MOST)
+        return Bounds(before, filled=not wanted and theta.shape[1] > _FEW and share > _MOST)
     return Bounds(more, share, left)
 
 

@@ -23,6 +23,7 @@ Source: Barndorff-Nielsen (1978), "Information and exponential families".
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 
 import torch
@@ -39,8 +40,25 @@ from .terms import terms_of
 _TOGETHER = 1_000_000  # numbers, of values or terms
 
 
+class Family(ABC):
+    """A law that sees all of x, and leaves out what does not hang on theta."""
+
+    def seen(self, x: Tensor, features: Tensor) -> Tensor:
+        """All of x."""
+        return x
+
+    @torch.no_grad()
+    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
+        """Log density of x (n, p), or (1, p) for all, less h(x), given numbers (n, c), (n,)."""
+        return in_parts(self._log_prob, seen, numbers)
+
+    @abstractmethod
+    def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
+        """The same of so few rows that there is room for their terms."""
+
+
 @dataclass(frozen=True, eq=False)
-class Natural:
+class Natural(Family):
     """The law of p values given numbers of theta, but for what does not hang on theta.
 
     Attributes:
@@ -58,15 +76,6 @@ class Natural:
     eta: Tensor
     level: Tensor
     slope: Tensor
-
-    def seen(self, x: Tensor, features: Tensor) -> Tensor:
-        """All of x."""
-        return x
-
-    @torch.no_grad()
-    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of x (n, p), or (1, p) for all, less h(x), given numbers (n, c), (n,)."""
-        return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers[:, self.used] - self.center) / self.scale
