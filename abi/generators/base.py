@@ -33,6 +33,11 @@ def unprefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key[len(start) :]: t for key, t in tensors.items() if key.startswith(start)}
 
 
+def besides(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those of no such part."""
+    return {key: t for key, t in tensors.items() if not key.startswith(f"{name}.")}
+
+
 class GenerativeModel(Hashable, Protocol):
     """A fitted distribution over theta (the paper's G_beta, Section 2.2.3)."""
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from simulators.random import child_seed, isolated_rng, some_rows
 
 from ...training.loop import TrainingSettings, check_trained, train
-from ..base import GeneratorState, Progress, prefixed, units, unprefixed
+from ..base import GeneratorState, Progress, besides, prefixed, units, unprefixed
 from .cover import Cover, cover_of, everywhere
 from .values.noise import Noise, fit_noise, inverse_of, log_density, with_tails
 from .values.rows import in_parts
@@ -175,7 +175,7 @@ def _noise_of(network: Curves, u: Tensor, z: Tensor) -> Noise:
 def restore_emulator(state: GeneratorState) -> Emulator:
     """The law of a file; before version 20 it was as sure of itself everywhere."""
     weights = unprefixed("network", state.tensors)
-    others = {name: t for name, t in state.tensors.items() if not name.startswith("network.")}
+    others = besides("network", state.tensors)
     network = _curves(len(others["center"]), len(others["level"]))
     others = everywhere(len(others["center"]))._asdict() | others
     network.load_state_dict(weights)

@@ -33,7 +33,7 @@ from torch.nn import functional
 from simulators.random import child_seed, torch_generator
 
 from ...training.loop import TrainingSettings, check_trained, train
-from ..base import GeneratorState, Progress, prefixed, unprefixed
+from ..base import GeneratorState, Progress, besides, prefixed, unprefixed
 from .values.natural import Family, Natural
 
 _UNITS = 64
@@ -135,10 +135,9 @@ class Potential(Family):
 
     def state(self) -> GeneratorState:
         """All there is."""
-        others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "network"}
-        return GeneratorState(
-            "potential", others | prefixed("network", self.network.state_dict()), {}
-        )
+        others = {part.name: getattr(self, part.name) for part in fields(self)}
+        weights = others.pop("network").state_dict()
+        return GeneratorState("potential", others | prefixed("network", weights), {})
 
 
 def learn_potential(
@@ -170,7 +169,7 @@ def learn_potential(
 def restore_potential(state: GeneratorState) -> Potential:
     """The law of a file."""
     weights = unprefixed("network", state.tensors)
-    others = {name: t for name, t in state.tensors.items() if not name.startswith("network.")}
+    others = besides("network", state.tensors)
     network = Convex(torch.eye(len(others["center"])), seed=0)
     network.load_state_dict(weights)
     return Potential(network=network.eval(), **others)

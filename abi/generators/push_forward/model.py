@@ -19,7 +19,7 @@ from simulators.random import isolated_rng, torch_generator
 from simulators.summary import summary
 
 from ...training.relu import relu_network
-from ..base import GeneratorState, units
+from ..base import GeneratorState, units, unprefixed
 from ..support import Support
 
 NOISE_PER_PARAMETER = 2  # as many as theta would do; more let separate modes part sooner
@@ -136,9 +136,7 @@ def restore_push_forward(state: GeneratorState) -> PushForwardModel:
     """The model behind a state."""
     tensors, hidden = state.tensors, tuple(state.values["hidden"])
     network = noise_network(len(tensors["center"]), hidden, seed=0)
-    network.load_state_dict(
-        {name[8:]: value for name, value in tensors.items() if name.startswith("network.")}
-    )
+    network.load_state_dict(unprefixed("network", tensors))
     support = Support(tensors["lower"], tensors["upper"])
     return PushForwardModel(
         state.kind, network.eval(), support, tensors["center"], tensors["scale"], hidden

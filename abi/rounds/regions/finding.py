@@ -144,8 +144,8 @@ def bounds(
         region = shared_region(q, asked.several, asked.prior, before, seed, theta)
     more = (*held, region)
     left = before if len(held) < len(before) else ()
-    share = float(region.contains(theta).float().mean())
-    wanted = left or worthwhile(region, theta, num_calls)
+    share = share_inside(region, theta)
+    wanted = left or worthwhile(region, theta, num_calls, share)
     if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
         return Bounds(before, filled=not wanted and theta.shape[1] > _FEW and share > _MOST)
     return Bounds(more, share, left)
@@ -247,15 +247,20 @@ def _lowered(region: Region, theta: Tensor, count: int) -> Region:
     return Region(region.model, lowest, lower, upper)
 
 
-def worthwhile(region: AnyRegion, theta: Tensor, num_calls: int) -> bool:
+def share_inside(region: AnyRegion, theta: Tensor) -> float:
+    """Of theta (n, d) those inside a region, as a share."""
+    return float(region.contains(theta).float().mean())
+
+
+def worthwhile(region: AnyRegion, theta: Tensor, num_calls: int, share: float) -> bool:
     """Whether a region leaves out enough of theta (n, d), draws inside the regions before it.
 
     Args:
         region: the one that was found.
         theta: of the pairs so far.
         num_calls: of the next round.
+        share: of theta inside the region.
     """
-    share = float(region.contains(theta).float().mean())
     if theta.shape[1] > _FEW:
         return share <= _WORTH and not _is_straight(region.model)
     if share <= _WORTH:

@@ -18,7 +18,7 @@ from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
 from abi.rounds.regions import drawing, finding
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import bounds, high_density_region, worthwhile
+from abi.rounds.regions.finding import bounds, high_density_region, share_inside, worthwhile
 from abi.rounds.regions.leaning import leaned_on, leaning_on, refilled
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
@@ -157,7 +157,7 @@ def test_a_region_that_contradicts_those_before_is_not_made() -> None:
     assert first.share == float(regions[0].contains(BOX_DRAWS).float().mean())
     theta = sample_inside(BOX, regions, 500, seed=2)
     far = high_density_region(elsewhere, BOX, regions, seed=1)
-    assert worthwhile(far, theta, 500)  # by how many it leaves out
+    assert worthwhile(far, theta, 500, share_inside(far, theta))  # by how many it leaves out
     theta = torch.cat([theta, elsewhere.sample(50, seed=4)])  # else its edge is lowered
     found = bounds(elsewhere, asked, regions, theta, 500, seed=3)
     assert (found.regions, found.share, found.left) == (regions, None, ())
@@ -258,6 +258,6 @@ def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, ben
     prior = Independent(Normal(torch.zeros(theta_dim), torch.ones(theta_dim)), 1)
     region = high_density_region(model, prior, (), seed=1)
     assert float(region.contains(theta).float().mean()) < 0.25
-    assert worthwhile(region, theta, n) is (bent or theta_dim == 2)
+    assert worthwhile(region, theta, n, share_inside(region, theta)) is (bent or theta_dim == 2)
     few = replace(region, model=replace(model, held=()))  # too few to tell
-    assert worthwhile(few, theta, n)
+    assert worthwhile(few, theta, n, share_inside(few, theta))
