@@ -135,6 +135,8 @@ def save_state(state: RoundState, path: Path) -> None:
     model = state.model.state()
     tensors = prefixed("model", model.tensors)
     tensors |= {"theta": state.theta, "x": state.x, "accepted": state.accepted}
+    if state.past is not None:
+        tensors |= {"past.theta": state.past[0], "past.x": state.past[1]}
     header: dict[str, Any] = {
         "model": {"kind": model.kind, "values": model.values},
         "tolerance": state.tolerance,
@@ -182,6 +184,8 @@ def load_state(
     if whole is not None:
         regions = restored_regions(tensors, whole)
     num_own = len(regions) - num_left
+    there = "past.theta" in tensors  # new in version 22
+    past = (tensors["past.theta"], tensors["past.x"]) if there else None
     return RoundState(
         kernel=fixed or _restore_kernel(tensors, header, x_o, config, own),
         tolerance=header["tolerance"],
@@ -194,6 +198,7 @@ def load_state(
         final=header.get("final", False),  # new in version 7
         reopened=header.get("reopened", whole is not None),
         left=regions[num_own:],
+        past=past,
     )
 
 

@@ -16,6 +16,7 @@ from ..generators.base import GenerativeModel, Progress
 from ..generators.flow import FlowModel
 from ..generators.flow_training import Conditioning, fit_flow
 from ..generators.mixture import fit_mixture
+from ..generators.pool.learning import Past
 from ..generators.pool.power import pooled
 from ..generators.push_forward.potnet import fit_potnet
 from ..generators.push_forward.wgan import fit_wgan
@@ -37,11 +38,13 @@ class Pairs:
         theta: (n, d).
         x: (n, p).
         accepted: score within the tolerance eps_t, (n,).
+        past: theta and x of earlier rounds' pairs that are none of these.
     """
 
     theta: Tensor
     x: Tensor
     accepted: Tensor
+    past: Past | None = None
 
 
 def fit_answer(
@@ -141,6 +144,7 @@ def pool_answer(
         seed=seed,
         on_epoch=on_epoch,
         for_region=not last,
+        past=pairs.past,
     )
 
 

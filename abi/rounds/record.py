@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from simulators.summary import summary
 
 from ..generators.base import GenerativeModel
+from ..generators.pool.learning import Past
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
 from ..verdict.record import Check, Distance
@@ -115,6 +117,14 @@ class RoundRecord:
         return cls(**{**values, **logs, **judged})
 
 
+class Pool(NamedTuple):
+    """The pairs of a round, theta (n, d) and x (n, p), and earlier ones that are not among them."""
+
+    theta: Tensor
+    x: Tensor
+    past: Past | None
+
+
 @dataclass(frozen=True, eq=False)
 class RoundState:
     """Where the algorithm stands after a round.
@@ -131,6 +141,8 @@ class RoundState:
         left: regions that these pairs lie in, and theta of the next round need not.
         final: whether the model is the answer: the plan is done, or the answer good enough.
         reopened: whether rounds are to follow an answer.
+        past: theta and x of earlier rounds' pairs that are none of these; None where there are
+            none, and in files of an earlier version.
     """
 
     kernel: Kernel
@@ -144,6 +156,13 @@ class RoundState:
     left: tuple[AnyRegion, ...] = ()
     final: bool = False
     reopened: bool = False
+    past: Past | None = None
+
+    def joined(self, used: Tensor, theta: Tensor, x: Tensor) -> Pool:
+        """The pairs of this round that are ``used``, (n,), and new ones, if there are any."""
+        kept, past = (self.theta[used], self.x[used]), (self.theta[~used], self.x[~used])
+        past = past if self.past is None else _both(self.past, past)
+        return Pool(*(_both(kept, (theta, x)) if len(x) else kept), past)
 
     @property
     def whole(self) -> bool:
@@ -156,3 +175,7 @@ class RoundState:
         """Share of the theta proposed so far that were simulated without failure, above 0."""
         proposed = sum(record.proposed for record in self.records)
         return 1.0 - sum(record.failures for record in self.records) / max(1, proposed)
+
+
+def _both(first: Past, second: Past) -> Past:
+    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])

@@ -27,7 +27,7 @@ from .judging import is_enough, judge_before, moments, moved_between
 from .plausibility import plausibility
 from .problem import Problem, check_varies
 from .progress import FitProgress
-from .record import RoundRecord, RoundState
+from .record import Pool, RoundRecord, RoundState
 from .regions.finding import Bounds, bounds
 from .regions.leaning import refilled
 from .regions.region import inside_all
@@ -84,7 +84,7 @@ class Round:
         self.shown.expect(number - 1 + ahead.rounds_left)
         sampled = self._sample(before, ahead.calls, seed)
         judged = self._judge(before, sampled, child_seed(seed, 6))
-        theta, x = self._pool(before, sampled)
+        theta, x, past = self._pool(before, sampled)
         last = is_enough(judged, self.plan.stop_when) or ahead.rounds_left == 1
         kernel, network_log = self._train(before, theta, x, seed, last)
         scores = kernel(x)
@@ -92,7 +92,7 @@ class Round:
         kept = scores <= tolerance
         check_kept(kept, number, tolerance)
         regions = before.regions if before else ()
-        pairs = Pairs(theta, x, kept)
+        pairs = Pairs(theta, x, kept, past)
         accepted, model, generator_log = self._fit(kernel, pairs, seed, last)
         settings = self._settings("learning the likelihood", seed, last)
         pooled = pool_answer(model, pairs, regions, *settings, last=last)
@@ -124,7 +124,7 @@ class Round:
         records = (*before.records, record) if before else (record,)
         return RoundState(
             kernel, tolerance, model, theta, x, accepted, records,
-            found.regions, found.left, last,
+            found.regions, found.left, last, past=past,
         )  # fmt: skip
 
     def _fit(self, kernel: Kernel, pairs: Pairs, seed: int, last: bool) -> Fitted:
@@ -252,9 +252,9 @@ class Round:
             "density; check the prior's log_prob and support."
         )
 
-    def _pool(self, before: RoundState | None, sampled: Sampled) -> tuple[Tensor, Tensor]:
+    def _pool(self, before: RoundState | None, sampled: Sampled) -> Pool:
         """This round's pairs, and earlier ones that could have been its own."""
-        theta, x = sampled.theta, sampled.x
+        pool = Pool(sampled.theta, sampled.x, None)
         if before is not None and self.plan.config.reuse_simulations:
             if self._truncates:
                 inside = inside_all(before.regions, before.theta)
@@ -262,10 +262,9 @@ class Round:
                 inside = before.kernel(before.x) <= before.tolerance
             if sampled.reused is not None:
                 inside &= inside.cumsum(dim=0) <= sampled.reused
-            theta = torch.cat([before.theta[inside], theta]) if len(x) else before.theta[inside]
-            x = torch.cat([before.x[inside], x]) if len(x) else before.x[inside]
-        check_enough(sampled, len(theta), self.plan.config.pairs_per_round)
-        return theta, x
+            pool = before.joined(inside, pool.theta, pool.x)
+        check_enough(sampled, len(pool.theta), self.plan.config.pairs_per_round)
+        return pool
 
     def _train(
         self, before: RoundState | None, theta: Tensor, x: Tensor, seed: int, last: bool

@@ -192,6 +192,14 @@ def test_a_fit_that_left_a_region_resumes_as_it_would_have_gone_on(
     resumed = abi.resume(cut, problems.BOX, problems.simulate, progress=False)
     assert torch.equal(resumed.sample((100,)), whole.sample((100,)))
     assert resumed.rounds[-1].pairs == third.pairs
+    assert whole.state is not None
+    assert resumed.state is not None
+    assert whole.state.past is not None
+    assert resumed.state.past is not None
+    for once, again in zip(whole.state.past, resumed.state.past, strict=True):
+        assert torch.equal(once, again)
+    simulated = sum(record.simulator_calls - record.failures for record in whole.rounds)
+    assert third.pairs + len(whole.state.past[0]) == simulated  # no pair of any round is lost
 
 
 def test_a_run_of_importable_parts_resumes_by_its_folder_alone(tmp_path: Path) -> None:

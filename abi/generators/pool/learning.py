@@ -36,6 +36,10 @@ from .values.natural import Natural, learn_natural
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
 _NOISE = 2.0  # times that of a trend found from the draws of a normal prior
+_NEAR = 6.0  # sds of the pairs, within which others say something of the law there
+
+Past = tuple[Tensor, Tensor]
+"""Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ class Learning:
         training: of this.
         seed: of the answer's flows: the first of them holds out the same pairs.
         whole: whether laws of values see the pairs held out as well, once these have chosen.
+        past: pairs of earlier rounds that are none of these, theta (m, d) and x (m, p).
     """
 
     theta: Tensor
@@ -57,6 +62,7 @@ class Learning:
     training: TrainingSettings
     seed: int
     whole: bool = False
+    past: Past | None = None
 
     @property
     def held(self) -> Tensor:
@@ -74,6 +80,18 @@ class Learning:
     def numbers(self) -> Tensor:
         """What laws see of theta, (n, c)."""
         return numbers_of(self.theta, self.density.support)
+
+    def beyond(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Numbers of theta and x of the pairs with x (n, p), and of past ones not far from them.
+
+        For laws that are of one form wherever theta lies.
+        """
+        numbers, x = self.numbers[self.others], x[self.others]
+        if self.past is None:
+            return numbers, x
+        past = numbers_of(self.past[0], self.density.support)
+        near = (((past - numbers.mean(dim=0)) / numbers.std(dim=0)).abs() <= _NEAR).all(dim=1)
+        return torch.cat([numbers, past[near]]), torch.cat([x, self.past[1][near]])
 
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
@@ -115,7 +133,7 @@ class Learning:
 
     def of_values(self, x: Tensor) -> list[Likelihood]:
         """That of each value of x (n, p), and another where its noise may have tails."""
-        laws = learn_values(self.numbers[self.others], x[self.others])
+        laws = learn_values(self.numbers[self.others], x[self.others], self.beyond(x))
         return [Likelihood(law, self.density) for law in laws]
 
     def of_curves(self, x: Tensor, on_epoch: Progress) -> list[Likelihood]:
@@ -143,7 +161,7 @@ class Learning:
             ValueError: if no loss is finite.
         """
         law = learn_potential(
-            natural, self.numbers[self.others], x[self.others], device=self.training.device,
+            natural, *self.beyond(x), device=self.training.device,
             seed=child_seed(self.seed, 4), on_epoch=on_epoch,
         )  # fmt: skip
         return [] if law is None else [Likelihood(law, self.density)]

@@ -11,8 +11,8 @@ flows and likelihood contradict each other so that they lose a fourth, the power
 sixteenth at least: what pairs gain is concave in it, and 0 where it is 0.
 
 Each likelihood (:mod:`.ways`) is taken where the same pairs surely gain more by it; an exponential
-family, which has the numbers of the normal law, where they gain more at all, and if so a closer one
-(:mod:`.potential`) is tried, too.
+family, which has the numbers of the normal law, where they gain more at all. If they gain by it, a
+closer one (:mod:`.potential`) is tried, too.
 
 One flow is enough: of seventeen fits, on seven models, that had two, none was farther off by more
 than .011 of C2ST without the second, and their mean was the same.
@@ -34,7 +34,7 @@ from ...training.loop import TrainingSettings
 from ..base import Progress
 from ..flow import FlowModel
 from ..flow_network import FlowSettings
-from .learning import Learning, prior_flow
+from .learning import Learning, Past, prior_flow
 from .likelihood import Likelihood, OfItems
 from .matching import lost
 from .model import PooledFlows
@@ -66,6 +66,7 @@ def pooled(
     seed: int,
     on_epoch: Progress | None = None,
     for_region: bool = False,
+    past: Past | None = None,
 ) -> FlowModel:
     """The flows, pooled with a likelihood where theta held out gain by it.
 
@@ -82,6 +83,7 @@ def pooled(
         on_epoch: told how much of the training is done.
         for_region: whether it only says where to simulate, and is quick: by the values alone, and
             where they are many and all measured.
+        past: other pairs, which laws that hold wherever theta lies may see.
     """
     encoders, held = flows.encoders, flows.held[0].context
     if encoders is None or held is None or len(held) < _LEAST_HELD:
@@ -93,20 +95,21 @@ def pooled(
         density = prior_flow(prior, flows.support, settings, training, child_seed(seed, 1))
     except ValueError:  # a flow found no finite loss
         return flows
-    learning = Learning(theta, density, settings, training, seed)
+    learning = Learning(theta, density, settings, training, seed, past=past)
     rows = learning.held
     judges = _Judges.of(flows, theta[rows], held, inside, child_seed(seed, 2))
     if judges is None:
         return flows
     choice = _Choice(flows, x, x_o, judges, rows, child_seed(seed, 3))
     for candidate in candidates(tried, learning, on_epoch):
-        law = candidate.likelihood.law
-        if not choice.takes(candidate):
+        gain = choice.gain_of(candidate)
+        if gain is None:
             continue
-        if isinstance(law, OfItems):
+        law = candidate.likelihood.law
+        if choice.takes(candidate, gain) and isinstance(law, OfItems):
             break
         for nearer in candidates(closer(law, x), learning, None):
-            choice.takes(nearer)
+            choice.takes(nearer, choice.gain_of(nearer))
     return choice.made(learning, again=not for_region)
 
 
@@ -131,15 +134,21 @@ class _Choice:
     seed: int
     best: tuple[_Gain, PooledFlows, Candidate] | None = None
 
-    def takes(self, candidate: Candidate) -> bool:
-        """Whether a likelihood is taken in place of the best so far."""
+    def gain_of(self, candidate: Candidate) -> _Gain | None:
+        """What held-out pairs gain by a likelihood; None where no power surely helps."""
         pool = PooledFlows.of(self.flows, candidate.likelihood, self.x_o, 1.0)
-        gain = self.judges.best_gain(pool, self.x[self.rows])
+        return self.judges.best_gain(pool, self.x[self.rows])
+
+    def takes(self, candidate: Candidate, gain: _Gain | None) -> bool:
+        """Whether a likelihood that gains so much is taken in place of the best so far."""
         if gain is None:
             return False
-        if self.best is not None and not _preferred(candidate.likelihood, gain, self.best[0]):
-            return False
-        found = lowered(replace(pool, power=gain.power), self.seed)
+        if self.best is not None:
+            other, _, best = self.best
+            if not _preferred(candidate.likelihood, gain, other, best.likelihood):
+                return False
+        pool = PooledFlows.of(self.flows, candidate.likelihood, self.x_o, gain.power)
+        found = lowered(pool, self.seed)
         if found is not None:
             self.best = gain, found, candidate
         return found is not None
@@ -179,11 +188,14 @@ class _Gain:
         return replace(self, rows=self.rows - other.rows).sure > 0.0
 
 
-def _preferred(likelihood: Likelihood, gain: _Gain, other: _Gain) -> bool:
-    """Whether it replaces another: where pairs surely gain more, or more if it is as simple."""
-    if isinstance(likelihood.law, Potential):
+def _preferred(likelihood: Likelihood, gain: _Gain, other: _Gain, best: Likelihood) -> bool:
+    """Whether it replaces the best: where pairs surely gain more, or more if it is as simple.
+
+    The closer form of an exponential family does unless they surely gain less.
+    """
+    if isinstance(likelihood.law, Potential) and isinstance(best.law, Natural):
         return not other.surely_more(gain)
-    as_simple = isinstance(likelihood.law, Natural)
+    as_simple = isinstance(likelihood.law, Natural | Potential)
     return gain.mean > other.mean if as_simple else gain.surely_more(other)
 
 

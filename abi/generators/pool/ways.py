@@ -12,6 +12,8 @@ with 1,000 calls mean C2ST fell from .60 to .56; of a GLM with a hundred answers
 Pairs held out choose among them (:mod:`.power`). A law of values that is a linear model is then
 learned again, with these, which takes next to no time. (Of twenty-nine fits with 1,000 calls mean
 C2ST fell by .005; of eight, by .013, where a hundred answers of yes or no have 1,100 coefficients.)
+Laws of yes and no, and potentials, hold wherever theta lies: they see earlier rounds' pairs, too,
+from within six sds of these. (Of those eight, C2ST fell by .009 more; of six GLMs, by .019.)
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def ways_to_learn(
 
 
 def closer(law: Law, x: Tensor) -> list[Learned]:
-    """What is tried once this law is the best: after an exponential family, the closer one."""
+    """What is tried after a law that pairs gain by: after an exponential family, the closer one."""
     if not isinstance(law, Natural):
         return []
 

@@ -122,9 +122,9 @@ def test_it_need_not_be_surely_better_as_it_is_as_simple() -> None:
     before, better = _Gain(1.0, rows - rows.mean()), _Gain(1.0, (rows - rows.mean()).flip(0) + 0.01)
     laws = learned(theta, x), learn_values(theta, x)[0]
     natural, normal = (Likelihood(law, density) for law in laws)
-    assert _preferred(natural, better, before)
-    assert not _preferred(natural, before, better)
-    assert not _preferred(normal, better, before)
+    assert _preferred(natural, better, before, normal)
+    assert not _preferred(natural, before, better, normal)
+    assert not _preferred(normal, better, before, natural)
 
 
 def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from fits import small_flow
@@ -11,11 +13,12 @@ from abi.encoders.choice import build_encoder
 from abi.files.fitted import restored
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
-from abi.generators.pool.learning import prior_flow
+from abi.generators.pool.learning import Learning, prior_flow
 from abi.generators.pool.likelihood import Likelihood
 from abi.generators.pool.model import PooledFlows
 from abi.generators.pool.potential import Convex, Potential, _NormalLoss, learn_potential
 from abi.generators.pool.power import _Gain, _preferred
+from abi.generators.pool.values.law import learn_values
 from abi.generators.pool.values.natural import Natural, learn_natural
 from abi.generators.pool.ways import closer
 from abi.generators.support import Support
@@ -52,6 +55,28 @@ def both(theta: Tensor, x: Tensor) -> tuple[Natural, Potential]:
 def off_by(found: Tensor, true: Tensor) -> float:
     """The error of log p(x | theta) but for a constant, in sds of it among these theta."""
     return float((found - true).std() / true.std())
+
+
+def test_pairs_from_beyond_the_region_help_in_it() -> None:
+    """As many again, of a prior half as wide again; those far off are left out."""
+    theta, past = theta_of(300, 0), theta_of(600, 5)
+    past = 1.0 + 1.5 * (past - 1.0)
+    past[300:] += 50.0
+    density = prior_flow(PRIOR, Support.everywhere(DIM), SETTINGS, TRAINING, SEED)
+    x, few = sums_of(theta, 0), Learning(theta, density, SETTINGS, TRAINING, SEED, whole=True)
+    many = replace(few, past=(past, sums_of(past, 5)))
+    assert [len(part) for part in few.beyond(x)] == [300, 300]
+    assert [len(part) for part in many.beyond(x)] == [600, 600]
+    natural = learn_natural(theta, torch.arange(DIM), x)
+    assert natural is not None
+    others, errors = theta_of(400, 1), []
+    for learning in (few, many):
+        (found,) = learning.of_potential(natural, x, lambda _: None)
+        for at in sums_of(theta_of(20, 2), 2):
+            true = others @ at - torch.nn.functional.softplus(others @ DESIGN).sum(dim=1)
+            errors.append(off_by(found.law.log_prob(at[None], others), true))
+    of_few, of_many = torch.tensor(errors).reshape(2, -1).mean(dim=1).tolist()
+    assert of_many < 0.9 * of_few
 
 
 @pytest.mark.parametrize(("num_pairs", "share"), [(600, 0.9), (5_000, 0.7)])
@@ -137,8 +162,12 @@ def test_it_is_tried_after_a_natural_family_and_taken_unless_pairs_lose_by_it() 
     density = prior_flow(PRIOR, Support.everywhere(DIM), SETTINGS, TRAINING, SEED)
     rows = torch.randn(100, generator=torch_generator(1)).double()
     before = _Gain(1.0, rows)
-    assert _preferred(Likelihood(law, density), _Gain(1.0, rows.flip(0) - 0.01), before)
-    assert not _preferred(Likelihood(law, density), _Gain(1.0, rows - 0.01), before)
+    closest, family = Likelihood(law, density), Likelihood(natural, density)
+    of_values = Likelihood(learn_values(theta, x)[0], density)
+    assert _preferred(closest, _Gain(1.0, rows.flip(0) - 0.01), before, family)
+    assert not _preferred(closest, _Gain(1.0, rows - 0.01), before, family)
+    assert not _preferred(closest, _Gain(1.0, rows.flip(0) - 0.01), before, of_values)
+    assert _preferred(closest, _Gain(1.0, rows.flip(0) + 0.01), before, of_values)
 
 
 def test_a_file_holds_it() -> None:

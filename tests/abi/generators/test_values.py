@@ -87,6 +87,20 @@ def test_answers_of_yes_or_no() -> None:
     assert off_by(law, x, others, exact.sum(dim=1)) < 0.1
 
 
+def test_answers_from_beyond_the_region_say_as_much_of_their_law() -> None:
+    """But not of a value that is no answer there: it is a count, which is 0 or 1 in the region."""
+    theta, past = theta_of(300, 0), 2.0 * theta_of(2_000, 4)
+    x, beyond = yes_or_no(theta, 1), yes_or_no(past, 5)
+    few, many = learned(theta, x), learn_values(theta, x, (past, beyond))[0]
+    others, at = theta_of(400, 1), yes_or_no(theta_of(1, 2), 3)
+    exact = torch.distributions.Bernoulli(logits=others @ SLOPES).log_prob(at.expand(400, -1))
+    exact = exact.sum(dim=1)
+    assert off_by(many, at, others, exact) < 0.6 * off_by(few, at, others, exact)
+    beyond[:, 3] = 2.0
+    counted = learn_values(theta, x, (past, beyond))[0]
+    assert torch.equal(counted.log_prob(at, others), few.log_prob(at, others))
+
+
 def test_both_kinds_stand_beside_each_other() -> None:
     theta = theta_of(1_000, 0)
     answers, measured = yes_or_no(theta, 1), place(theta) + noise_of(1_000, 0)

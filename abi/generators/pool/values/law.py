@@ -115,26 +115,38 @@ class OfValues:
         )
 
 
-def learn_values(numbers: Tensor, x: Tensor) -> list[OfValues]:
+def learn_values(
+    numbers: Tensor, x: Tensor, beyond: tuple[Tensor, Tensor] | None = None
+) -> list[OfValues]:
     """Laws of values x (n, p), given numbers of theta (n, c).
 
     The first has normal noise; where what was simulated gains by tails, of rows or of each value,
-    others have these. A value that never varies, or is not always there, says nothing.
+    others have these. A value that never varies, or is not always there, says nothing. Log odds of
+    yes and no are learned from numbers (m, c) and values (m, p) that may go ``beyond`` these.
     """
-    numbers, x = some_rows(_TOGETHER // max(x.shape[1], numbers.shape[1]), numbers, x)
+    most = _TOGETHER // max(x.shape[1], numbers.shape[1])
+    numbers, x = some_rows(most, numbers, x)
     center, scale, _ = units(numbers)
     u = ((numbers - center) / scale).double()
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
-    binary = used & ((x == 0.0) | (x == 1.0)).all(dim=0)
+    binary = used & _is_answer(x).all(dim=0)
     possible = used & ~binary & counts.possible(x)
     of_counts = counts.fit_counts(u, x[:, possible].double())
     counted = possible.clone()
     counted[possible] = better = _describe_better(of_counts, u, x[:, possible].double())
     measured = used & ~binary & ~counted
-    odds = log_odds(u, x[:, binary].double())
+    asked, said = (numbers, x) if beyond is None else some_rows(most, *beyond)
+    if not _is_answer(said[:, binary]).all():
+        asked, said = numbers, x
+    odds = log_odds(((asked - center) / scale).double(), said[:, binary].double())
     discrete = _Discrete(binary, counted, odds, of_counts.place[:, better], of_counts.shape[better])
     found = fit_measured(u, x[:, measured].double()) if measured.any() else [None]
     return [_law_of(center, scale, discrete, measured, part) for part in found]
+
+
+def _is_answer(x: Tensor) -> Tensor:
+    """Which values are 0 or 1, no or yes."""
+    return (x == 0.0) | (x == 1.0)
 
 
 class _Discrete(NamedTuple):
