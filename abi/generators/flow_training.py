@@ -77,7 +77,6 @@ def fit_flow(
     given: Conditioning | None = None,
     on_epoch: Progress | None = None,
     known: Tensor | None = None,
-    num_beyond: int = 0,
 ) -> tuple[FlowModel, TrainingLog]:
     """Fit flows to theta (n, d), or to theta given x, read at x_o.
 
@@ -97,7 +96,6 @@ def fit_flow(
         given: what they are given of x.
         on_epoch: told how much of the training is done.
         known: which rows the trend may see, (n,); all when omitted.
-        num_beyond: rows at the end that are of another region, and never held out.
 
     Returns:
         The model, and the log of its best flow.
@@ -117,8 +115,7 @@ def fit_flow(
             if on_epoch is not None:
                 on_epoch((part + share) / num_flows)
 
-        seeded = child_seed(seed, part)
-        return _fit_one(rest, left_out, settings, training, seeded, given, on_part, num_beyond)
+        return _fit_one(rest, left_out, settings, training, child_seed(seed, part), given, on_part)
 
     in_turn = [given]
     if given is not None and given.another is not None:
@@ -184,7 +181,6 @@ def _fit_one(
     seed: int,
     given: Conditioning | None,
     on_epoch: Progress,
-    num_beyond: int,
 ) -> _Fitted:
     from .compiled.training import trainable
 
@@ -206,14 +202,11 @@ def _fit_one(
     both = nn.ModuleList([encoder, quick])
     # An encoder that learns with the flow leaves its gradient to autograd.
     descend = quick.descend if isinstance(encoder, nn.Identity) else None
-    log = train(
-        both, loss, (rest, *inputs), training, _split(seed), on_epoch,
-        descend=descend, num_beyond=num_beyond,
-    )  # fmt: skip
+    log = train(both, loss, (rest, *inputs), training, _split(seed), on_epoch, descend=descend)
     quick.write_to(flow)
     flow.eval()
     at = torch.empty(0) if given is None else features_of(whole, given.x_o[None])[0]
-    held = rows_held(len(rest) - num_beyond, training, _split(seed))
+    held = rows_held(len(rest), training, _split(seed))
     seen = features_of(encoder, inputs[0][held]) if inputs else None
     return _Fitted(
         flow, whole.eval(), at, log, HeldOut(rest[held], left_out[held], seen, child_seed(seed, 2))

@@ -124,7 +124,6 @@ def train(
     on_epoch: Callable[[float], None] | None = None,
     *,
     descend: Loss | None = None,
-    num_beyond: int = 0,
 ) -> TrainingLog:
     """Minimise the mean of ``loss(*rows)`` over the rows of ``data`` and leave the best weights.
 
@@ -137,13 +136,10 @@ def train(
         seed: seed of split and batches.
         on_epoch: told the share of the training done, after each epoch.
         descend: the loss, leaving its gradient with the parameters; by autograd when omitted.
-        num_beyond: rows at the end that are trained on, and never held out.
     """
     descend = _by_autograd(loss) if descend is None else descend
     generator = torch_generator(seed)
-    num_own = len(data[0]) - num_beyond
-    own, others = settings.split(num_own, generator)
-    parts = own, torch.cat([others, torch.arange(num_own, len(data[0]))])
+    parts = settings.split(len(data[0]), generator)
     held, rows = (tuple(tensor[part].to(settings.device) for tensor in data) for part in parts)
     module.to(settings.device)
 

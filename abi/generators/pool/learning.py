@@ -6,7 +6,6 @@ Theta come from the prior cut to some regions; given theta, x is as it always is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -37,15 +36,10 @@ from .values.natural import Natural, learn_natural
 _ROWS_EACH = 2  # items of a batch, for each row of another flow's: they are narrow
 _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
 _NOISE = 2.0  # times that of a trend found from the draws of a normal prior
-_NEAR, _NEARER = 6.0, 3.0  # sds of the pairs, within which others say something of the law there
+_NEAR = 6.0  # sds of the pairs, within which others say something of the law there
 
 Past = tuple[Tensor, Tensor]
 """Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
-
-
-def both(first: Past, second: Past) -> Past:
-    """The pairs of two, one after the other."""
-    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,43 +81,30 @@ class Learning:
         """What laws see of theta, (n, c)."""
         return numbers_of(self.theta, self.density.support)
 
-    def past_within(self, sds: float) -> Past | None:
-        """Numbers of theta (m, c) and x (m, p) of past pairs, each so near to these; None if none.
-
-        The sds are those of the pairs.
-        """
-        if self.past is None:
-            return None
-        past = numbers_of(self.past[0], self.density.support)
-        away = (past - self.numbers.mean(dim=0)) / self.numbers.std(dim=0)
-        near = (away.abs() <= sds).all(dim=1)
-        return (past[near], self.past[1][near]) if near.any() else None
-
-    def beyond(self, x: Tensor) -> Past:
+    def beyond(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Numbers of theta and x of the pairs with x (n, p), and of past ones not far from them.
 
         For laws that are of one form wherever theta lies.
         """
-        own, past = (self.numbers[self.others], x[self.others]), self.past_within(_NEAR)
-        return own if past is None else both(own, past)
+        numbers, x = self.numbers[self.others], x[self.others]
+        if self.past is None:
+            return numbers, x
+        past = numbers_of(self.past[0], self.density.support)
+        near = (((past - numbers.mean(dim=0)) / numbers.std(dim=0)).abs() <= _NEAR).all(dim=1)
+        return torch.cat([numbers, past[near]]), torch.cat([x, self.past[1][near]])
 
-    def of_features(
-        self, features: Tensor, view: Callable[[Tensor], Tensor], on_epoch: Progress
-    ) -> Likelihood:
-        """That of what the answer's flows see of x, (n, k), as by a ``view`` of other x.
+    def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
+        """That of what the answer's flows see of x, (n, k).
 
         Raises:
             ValueError: if no loss is finite.
         """
-        numbers, known, past = self.numbers, self.others, self.past_within(_NEARER)
-        if past is not None:
-            numbers, features = both((numbers, features), (past[0], view(past[1])))
-            known = torch.cat([known, known.new_ones(len(past[0]))])
+        numbers = self.numbers
         given = Conditioning(build_encoder("flat", numbers), numbers, numbers[0], "flat")
         learned, _ = fit_flow(
             features, Support.everywhere(features.shape[1]), settings=self.settings,
             training=self.training, seed=self.seed, given=given, on_epoch=on_epoch,
-            known=known, num_beyond=0 if past is None else len(past[0]),
+            known=self.others,
         )  # fmt: skip
         of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
         return Likelihood(OfFeatures(of_theta), self.density)

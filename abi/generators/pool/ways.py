@@ -13,21 +13,18 @@ Pairs held out choose among them (:mod:`.power`). A law of values that is a line
 learned again, with these, which takes next to no time. (Of twenty-nine fits with 1,000 calls mean
 C2ST fell by .005; of eight, by .013, where a hundred answers of yes or no have 1,100 coefficients.)
 Laws of yes and no, and potentials, hold wherever theta lies: they see earlier rounds' pairs, too,
-from within six sds of these. (Of those eight, C2ST fell by .009 more; of six GLMs, by .019.) A flow
-of features, which has to learn its form, sees those within three. (Of eight fits of two moons with
-1,000 calls, mean C2ST fell from .577 to .547; with pairs within six, of four, from .598 to .564.)
+from within six sds of these. (Of those eight, C2ST fell by .009 more; of six GLMs, by .019.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from ...encoders.choice import features_of, features_of_pairs, is_list
+from ...encoders.choice import features_of_pairs, is_list
 from ...encoders.fitted import FittedEncoders
 from ..base import Progress
 from .learning import Learning
@@ -82,9 +79,8 @@ def ways_to_learn(
         return learning.of_family(x)
 
     def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
-        z, encoder = learning.density.support.to_real(learning.theta), encoders.modules[0]
-        view = partial(features_of, encoder)
-        return [learning.of_features(features_of_pairs(encoder, x, z), view, told)]
+        z = learning.density.support.to_real(learning.theta)
+        return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)

@@ -17,14 +17,14 @@ from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning, fit_flow
-from abi.generators.pool.learning import Learning, prior_flow
-from abi.generators.pool.likelihood import Law, numbers_of
+from abi.generators.pool.learning import prior_flow
+from abi.generators.pool.likelihood import Law
 from abi.generators.pool.model import PooledFlows, chosen
 from abi.generators.pool.power import Inside, lowered, pooled
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 from simulators import GaussianLinearUniform, sample_joint
-from simulators.random import isolated_rng, torch_generator
+from simulators.random import isolated_rng
 
 SETTINGS = FlowSettings(num_transforms=1, hidden=(32, 32))
 TRAINING = TrainingSettings(learning_rate=1e-2, batch_size=128, num_steps=600, max_epochs=25)
@@ -61,29 +61,6 @@ def pool(flows: FlowModel, pairs: tuple[Tensor, Tensor]) -> PooledFlows:
     found = pool_of(flows, pairs)
     assert isinstance(found, PooledFlows)
     return found
-
-
-def test_a_law_of_features_learns_from_pairs_around_the_region() -> None:
-    """Its noise is skewed, which few pairs do not show; those far off are left out."""
-    noise = torch.distributions.Gumbel(0.0, 0.2)
-    theta = torch.rand(900, 3, generator=torch_generator(1)) - 0.5
-    theta[200:] *= 1.8
-    with isolated_rng(1):
-        x = theta + noise.sample((900, 3))
-        others = torch.rand(300, 3) - 0.5
-        seen = others + noise.sample((300, 3))
-    theta[800:] += 50.0  # of another law, if they were looked at
-    density = prior_flow(TASK.prior, SUPPORT, SETTINGS, TRAINING, SEED)
-    few = Learning(theta[:200], density, SETTINGS, TRAINING, SEED)
-    many = replace(few, past=(theta[200:], x[200:]))
-    exact = noise.log_prob(seen - others).sum(dim=1)
-    numbers = numbers_of(others, SUPPORT)
-
-    def off_by(learning: Learning) -> float:
-        found = learning.of_features(x[:200], lambda past: past, lambda _: None).law
-        return float((exact - found.log_prob(seen, numbers)).mean())  # Kullback-Leibler, in nats
-
-    assert 0.0 < off_by(many) < 0.7 * off_by(few)
 
 
 def pool_of(

@@ -121,21 +121,6 @@ def test_training_keeps_the_mean_that_rows_held_out_judge_best_and_stops_soon_af
     assert epochs(line) == 80
 
 
-def test_rows_beyond_are_trained_on_and_leave_those_held_out_as_they_were() -> None:
-    place, settings = _Place(0.0), TrainingSettings(batch_size=20, max_epochs=1)
-    judged, learned = [], []
-
-    def loss(rows: Tensor) -> Tensor:
-        (learned if place.training else judged).append(rows)
-        return (rows - place.at).square().mean()
-
-    train(place, loss, (torch.arange(150.0),), settings, seed=0, num_beyond=50)
-    held, others = settings.split(100, torch.Generator().manual_seed(0))
-    assert torch.equal(judged[0], held.float())
-    expected = torch.cat([others, torch.arange(100, 150)]).float()
-    assert torch.equal(torch.cat(learned).sort().values, expected.sort().values)
-
-
 def test_a_training_does_not_import_torchs_compiler() -> None:
     code = (
         "import sys, torch\n"
