@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from simulators.summary import summary
 
 from ..generators.base import GenerativeModel
-from ..generators.pool.learning import Past
+from ..generators.pool.learning import Past, both
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
 from ..verdict.record import Check, Distance
@@ -161,8 +160,8 @@ class RoundState:
     def joined(self, used: Tensor, theta: Tensor, x: Tensor) -> Pool:
         """The pairs of this round that are ``used``, (n,), and new ones, if there are any."""
         kept, past = (self.theta[used], self.x[used]), (self.theta[~used], self.x[~used])
-        past = past if self.past is None else _both(self.past, past)
-        return Pool(*(_both(kept, (theta, x)) if len(x) else kept), past)
+        past = past if self.past is None else both(self.past, past)
+        return Pool(*(both(kept, (theta, x)) if len(x) else kept), past)
 
     @property
     def whole(self) -> bool:
@@ -175,7 +174,3 @@ class RoundState:
         """Share of the theta proposed so far that were simulated without failure, above 0."""
         proposed = sum(record.proposed for record in self.records)
         return 1.0 - sum(record.failures for record in self.records) / max(1, proposed)
-
-
-def _both(first: Past, second: Past) -> Past:
-    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])

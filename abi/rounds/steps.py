@@ -263,6 +263,8 @@ class Round:
             if sampled.reused is not None:
                 inside &= inside.cumsum(dim=0) <= sampled.reused
             pool = before.joined(inside, pool.theta, pool.x)
+            if not self._truncates:  # no likelihood is learned, which alone looks at them
+                pool = pool._replace(past=None)
         check_enough(sampled, len(pool.theta), self.plan.config.pairs_per_round)
         return pool
 

@@ -42,6 +42,11 @@ Past = tuple[Tensor, Tensor]
 """Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
 
 
+def both(first: Past, second: Past) -> Past:
+    """The pairs of two, one after the other."""
+    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+
+
 @dataclass(frozen=True, eq=False)
 class Learning:
     """What likelihoods of the same pairs have in common.
@@ -81,7 +86,7 @@ class Learning:
         """What laws see of theta, (n, c)."""
         return numbers_of(self.theta, self.density.support)
 
-    def beyond(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def beyond(self, x: Tensor) -> Past:
         """Numbers of theta and x of the pairs with x (n, p), and of past ones not far from them.
 
         For laws that are of one form wherever theta lies.
@@ -91,7 +96,7 @@ class Learning:
             return numbers, x
         past = numbers_of(self.past[0], self.density.support)
         near = (((past - numbers.mean(dim=0)) / numbers.std(dim=0)).abs() <= _NEAR).all(dim=1)
-        return torch.cat([numbers, past[near]]), torch.cat([x, self.past[1][near]])
+        return both((numbers, x), (past[near], self.past[1][near]))
 
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
