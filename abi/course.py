@@ -71,9 +71,12 @@ def run(
         usual_torch(),
         FitProgress(plan.last_round, budget, pace.progress) as shown,
     ):
+        further = state is not None and state.final and len(state.records) == plan.rounds_before
+        if folder is not None:
+            folder.check_model(problem, engine, begins=state is None or further)
         if state is not None:
             shown.resume(state.records)
-            if state.final and len(state.records) == plan.rounds_before:
+            if further:
                 shown.phase("finding the region")
                 state = reopened(state, plan, problem)
                 if folder is not None:

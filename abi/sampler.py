@@ -160,6 +160,8 @@ def resume(
 ) -> ABIPosterior:
     """Go on with an interrupted fit. The result is the one that the uninterrupted fit would give.
 
+    One simulation is made again, to see that prior and simulator are those that it began with.
+
     With ``num_simulations`` a fit that has ended goes on, as by :meth:`ABIPosterior.refine`: rounds
     are added to its folder, where the answer of before is kept as ``posterior_04.safetensors``, by
     the number of its rounds. Once these are interrupted, leave ``num_simulations`` out.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from simulators import Simulations
 from simulators.arguments import as_folder, as_path
+from simulators.running.engines import Engine
 
 from ..config import ABIConfig
 from ..plan import Plan
@@ -20,6 +21,7 @@ from ..quantiles.kernel import FixedKernel
 from ..rounds.problem import Problem
 from ..rounds.record import RoundState
 from ..rounds.regions.region import AnyRegion
+from . import same_model
 from .parts import FORMAT_VERSION, read_parts, write_bytes, write_parts
 from .storage import load_state, save_state
 from .versions import versions
@@ -95,8 +97,21 @@ class RunFolder:
         }
         tensors = {"x_o": problem.x_o}
         tensors |= {} if problem.several is None else {"several": problem.several}
+        (folder.path / same_model.FILE).unlink(missing_ok=True)
         write_parts(folder.path / _REQUEST, "abi-request", tensors, header)
         return folder
+
+    def check_model(self, problem: Problem, engine: Engine, *, begins: bool) -> None:
+        """Keep what tells its prior and simulator if it ``begins``; or refuse others than these.
+
+        Raises:
+            ValueError: if one of them is another.
+        """
+        path = self.path / same_model.FILE
+        if path.is_file():
+            same_model.check_model(path, problem, engine)
+        elif begins:  # a run that an earlier version began has none
+            same_model.keep_model(path, problem, engine)
 
     def go_on(self, plan: Plan) -> None:
         """Let rounds follow a run that has ended; its answer keeps a file of its own.

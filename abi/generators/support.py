@@ -21,7 +21,7 @@ from simulators import Prior, sample_prior
 
 from ..training.torch_settings import unvalidated
 
-_EDGE = 1e-6  # float32 still tells 1 - 1e-6 from 1
+_EDGE = 1e-6  # of a box's width: nearer its ends their distance counts, for shares lose it
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,7 @@ class Support:
         z = theta.clone()
         boxed, above, below = self._kinds()
         low, high = self.lower, self.upper
-        share = (theta - low)[:, boxed] / (high - low)[boxed]
-        z[:, boxed] = torch.special.ndtri(share.clamp(_EDGE, 1.0 - _EDGE))
+        z[:, boxed] = self._box_to_real(theta[:, boxed])
         z[:, above] = torch.log(torch.maximum(theta - low, _resolution(low)))[:, above]
         z[:, below] = torch.log(torch.maximum(high - theta, _resolution(high)))[:, below]
         return z
@@ -76,11 +75,31 @@ class Support:
         theta = z.clone()
         boxed, above, below = self._kinds()
         low, high = self.lower, self.upper
-        inside = torch.special.ndtr(z[:, boxed]).clamp(_EDGE, 1.0 - _EDGE)
-        theta[:, boxed] = low[boxed] + (high - low)[boxed] * inside
+        theta[:, boxed] = self._box_from_real(z[:, boxed])
         theta[:, above] = low[above] + torch.exp(z[:, above])
         theta[:, below] = high[below] - torch.exp(z[:, below])
         return theta
+
+    def _box_to_real(self, theta: Tensor) -> Tensor:
+        """Where theta (n, b) of parameters in a box lie on the real line.
+
+        A prior may reach over decades: near an end, what counts is the distance from it.
+        """
+        low, high = self.lower[self.boxed], self.upper[self.boxed]
+        below, above = (theta - low) / (high - low), (high - theta) / (high - low)
+        z: Tensor = torch.special.ndtri(below.clamp(_EDGE, 1.0 - _EDGE))
+        z = z.where(below > _EDGE, torch.special.ndtri(below.maximum(_nearest(low, high))))
+        return z.where(above > _EDGE, -torch.special.ndtri(above.maximum(_nearest(high, low))))
+
+    def _box_from_real(self, z: Tensor) -> Tensor:
+        """The inverse of :meth:`_box_to_real`."""
+        low, high = self.lower[self.boxed], self.upper[self.boxed]
+        theta: Tensor = low + (high - low) * torch.special.ndtr(z)
+        # Far out torch's float32 distribution function is 0; its logarithm is exact.
+        below, above = (torch.special.log_ndtr(side).exp() for side in (z, -z))
+        from_low = low + (high - low) * below.maximum(_nearest(low, high))
+        from_high = high - (high - low) * above.maximum(_nearest(high, low))
+        return theta.where(below > _EDGE, from_low).where(above > _EDGE, from_high)
 
     def log_jacobian(self, z: Tensor) -> Tensor:
         """Log of |d theta / d z|, (n, d) -> (n,)."""
@@ -167,6 +186,11 @@ def prior_log_prob(prior: Any, theta: Tensor) -> Tensor:
 def _resolution(end: Tensor) -> Tensor:
     """The least distance from an end (d,) that float32 can tell from none."""
     return (0.5 * torch.finfo(torch.float32).eps * end.abs()).clamp(min=1e-30)
+
+
+def _nearest(end: Tensor, other: Tensor) -> Tensor:
+    """The least distance from an end of a box (b,) that is kept, of its width."""
+    return (2.0 * _resolution(end) / (other - end).abs()).clamp_max(_EDGE)
 
 
 def _bounds(support: Any, theta_dim: int) -> tuple[Tensor, Tensor]:

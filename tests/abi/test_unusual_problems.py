@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,18 @@ def test_an_encoder_of_items_needs_some(encoder: str, least: int) -> None:
 def test_the_default_observation_is_as_long_as_theta() -> None:
     with pytest.raises(ValueError, match="`default_observation` must hold 3 values; got 1"):
         GaussianLinear(3, default_observation=(1.0,))
+
+
+def test_a_posterior_far_down_a_log_uniform_prior_is_found() -> None:
+    from scipy import stats
+
+    def read_twice(k: float) -> np.ndarray:
+        return 10.0 * k * np.exp(0.3 * np.random.standard_normal(2))
+
+    x_o = 10.0 * 1e-5 * np.exp([-0.05, 0.05])
+    prior = {"k": stats.loguniform(1e-6, 1e2)}  # 1e-5 is a ten-millionth of the way up
+    posterior = abi.fit(prior, read_twice, x_o, num_simulations=1_000, progress=False)
+    logs = posterior.sample((2_000,), seed=1).log()
+    exact = 0.3 / 2**0.5  # the prior is flat in log k, and its lower end three such sds away
+    assert abs(float(logs.mean()) - math.log(1e-5)) < 0.3 * exact
+    assert float(logs.std()) == pytest.approx(exact, rel=0.3)

@@ -361,6 +361,23 @@ def test_a_uniform_prior_becomes_a_standard_normal() -> None:
     assert float(z.std()) == pytest.approx(1.0, abs=1e-2)
 
 
+@pytest.mark.parametrize("ends", [(1e-6, 1e2), (-1e2, -1e-6), (0.0, 1.0), (3.0, 4.0)])
+def test_a_box_reaches_as_near_to_its_ends_as_float32_does(ends: tuple[float, float]) -> None:
+    low, high = (torch.tensor([end]) for end in ends)
+    support = Support(low, high)
+    near = torch.logspace(-12.0, -0.31, 200, dtype=torch.float64)[:, None] * (high - low)
+    for theta in ((low + near).float(), (high - near).float()):
+        away = torch.minimum(theta - low, high - theta)
+        told = away[:, 0] > 50.0 * torch.finfo(torch.float32).eps * theta.abs()[:, 0]
+        back = support.from_real(support.to_real(theta))
+        back = torch.minimum(back - low, high - back)
+        torch.testing.assert_close(back[told], away[told], rtol=0.05, atol=0.0)
+    # Strictly inside, in order, however far out.
+    theta = support.from_real(torch.linspace(-30.0, 30.0, 2_001)[:, None])
+    assert bool(((theta > low) & (theta < high)).all())
+    assert bool((theta.diff(dim=0) >= 0.0).all())
+
+
 def test_a_prior_with_a_density_cuts_the_box() -> None:
     prior = MG1(prior_kind="truncated").prior
     support = Support.of(prior, 3)
