@@ -1,4 +1,4 @@
-"""What benchmarks here share: CPU seconds, processes, rounds, rejections, the JSON beside it."""
+"""What benchmarks here share: CPU seconds, processes, rounds, the JSON beside it."""
 
 from __future__ import annotations
 
@@ -33,18 +33,6 @@ def fastest(runs: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, flo
             run(round_ + 1)
             best[name] = min(best[name], cpu_seconds() - start)
     return best
-
-
-def rejections(p_values: list[float], level: float = 0.05) -> dict[str, Any]:
-    """The share of tests that reject, with its 95% interval."""
-    from validation.laboratory.rates import clopper_pearson
-
-    rejected = sum(p <= level for p in p_values)
-    return {
-        "repetitions": len(p_values),
-        "rejection_rate": rejected / len(p_values),
-        "interval_95": list(clopper_pearson(rejected, len(p_values))),
-    }
 
 
 def in_own_process(target: Callable[..., Any], *arguments: Any, start: str = "fork") -> Any:

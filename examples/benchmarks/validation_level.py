@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import scipy
 import torch
-from measure import rejections
 from scipy.stats import kstest
 from validation_gaussians import GaussianFamily
 
 import validation
 from validation import METHODS, ColtTraining, Training
+from validation.laboratory.rates import clopper_pearson
 
 RESULT = Path(__file__).with_suffix(".json")
 FAMILY = GaussianFamily.of()
@@ -75,9 +75,13 @@ TESTS: dict[str, partial[Any]] = {
 
 
 def summary(p_values: list[float]) -> dict[str, Any]:
-    found = rejections(p_values, ALPHA)
-    return found | {
-        "holds_level": found["interval_95"][0] <= ALPHA,
+    rejected = sum(p <= ALPHA for p in p_values)
+    low, high = clopper_pearson(rejected, len(p_values))
+    return {
+        "repetitions": len(p_values),
+        "rejection_rate": rejected / len(p_values),
+        "interval_95": [low, high],
+        "holds_level": low <= ALPHA,
         "ks_uniform_p": float(kstest(p_values, "uniform").pvalue),
     }
 
