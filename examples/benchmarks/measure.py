@@ -59,7 +59,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def save(script: str, result: dict[str, Any]) -> None:
-    """Write and print the result beside the script."""
+    """Write and print the result beside the script; it may name a machine of its own."""
     path = Path(script).with_suffix(".json")
     path.write_text(json.dumps({"machine": MACHINE, **result}, indent=2) + "\n")
     print(path.read_text())

@@ -20,9 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
 import torch
+from measure import MACHINE, versions
 from scipy.stats import kstest
 from validation_gaussians import GaussianFamily
 
@@ -105,13 +104,8 @@ def write(p_values: dict[str, list[float]], seconds: float) -> None:
                 for name, test in TESTS.items()
             },
         },
-        "machine": "2 shared x86-64 cores, one thread",
-        "versions": {
-            "python": sys.version.split()[0],
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
+        "machine": f"{MACHINE}, one thread",
+        "versions": versions("torch", "numpy", "scipy"),
         "seconds_of_last_run": round(seconds),
         "summary": {name: summary(values) for name, values in p_values.items() if values},
         "p_values": {name: [float(f"{p:.6g}") for p in v] for name, v in p_values.items()},

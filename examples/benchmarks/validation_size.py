@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from measure import MACHINE, save
+
 RESULT = Path(__file__).with_suffix(".json")
 PAIRS, WIDTHS = (10, 200, 2_000, 20_000), (1, 10, 100)
 SECONDS, MEMORY = 120, 8 << 30
@@ -109,8 +111,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60.0 * float(sys.argv[2] if len(sys.argv) > 2 else "inf")
     cells = [cell(test, n, d, folder, end) for test in METHODS for n in PAIRS for d in WIDTHS]
-    values = {"cells": cells, "machine": "2 shared x86-64 cores, one thread"}
-    RESULT.write_text(json.dumps(values, indent=1) + "\n")
+    save(__file__, {"cells": cells, "machine": f"{MACHINE}, one thread"})
     RESULT.with_suffix(".md").write_text(markdown(cells))
 
 
