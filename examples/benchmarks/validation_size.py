@@ -85,12 +85,15 @@ def cell(test: str, pairs: int, width: int, folder: Path, end: float) -> dict[st
 
 
 def markdown(cells: list[dict[str, Any]]) -> str:
+    from abi.studies.engine.tables import table
+
     lines = ["# Time and memory of each test", "", "CPU seconds, MiB above the imports.", ""]
     heads = [f"N {pairs:,}, d {width}" for pairs in PAIRS for width in WIDTHS]
-    lines += [f"| test | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    for test in dict.fromkeys(one["test"] for one in cells):
-        row = [_text(one) for one in cells if one["test"] == test]
-        lines.append(f"| {test} | {' | '.join(row)} |")
+    rows = [
+        [test, *(_text(one) for one in cells if one["test"] == test)]
+        for test in dict.fromkeys(one["test"] for one in cells)
+    ]
+    lines += table(["test", *heads], rows)
     said = sorted({one["refused"] for one in cells if "refused" in one})
     return "\n".join([*lines, "", *(f"- refused: {text}" for text in said)]) + "\n"
 
