@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import abi
+from abi.files.fitted import restored
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import fit_flow
@@ -80,6 +81,15 @@ def small_flow(
     """Flows of one transform with ``width`` units, fitted to theta (n, d) as ``fit_flow`` does."""
     settings = FlowSettings(num_transforms=1, hidden=(width,))
     return fit_flow(theta, support, settings=settings, training=training, seed=seed, **more)[0]
+
+
+def assert_a_file_holds(model: FlowModel, count: int = 50) -> None:
+    """A model comes back from what it tells a file: with the same draws, and their density."""
+    state = model.state()
+    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
+    draws = model.sample(count, 3)
+    assert torch.equal(again.sample(count, 3), draws)
+    assert torch.equal(again.log_prob(draws), model.log_prob(draws))
 
 
 @cache

@@ -20,6 +20,16 @@ def sd_ratio(samples: Tensor, reference: Tensor) -> Tensor:
     return a.std(dim=0) / deviations(b)
 
 
+def extreme_moments(samples: Tensor, reference: Tensor) -> dict[str, float]:
+    """The largest error of a mean, in exact sds, and the range of the ratios of sds."""
+    ratios = sd_ratio(samples, reference)
+    return {
+        "largest_mean_bias": float(mean_bias(samples, reference).abs().max()),
+        "smallest_sd_ratio": float(ratios.min()),
+        "largest_sd_ratio": float(ratios.max()),
+    }
+
+
 def correlation_error(samples: Tensor, reference: Tensor) -> Tensor:
     """Error of the correlation of each two parameters i < j: (d (d - 1) / 2,)."""
     a, b = as_pair(samples, reference)

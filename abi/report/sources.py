@@ -193,11 +193,11 @@ def _restored(origin: dict[str, Any], what: str, notes: list[str]) -> Any:
     try:
         return restored(origin[what], what)
     except Exception as error:
-        notes.append(f"The {what} could not be imported again: {_reason(error)}.")
+        notes.append(f"The {what} could not be imported again: {reason(error)}.")
         return None
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Its first line, or its kind where it says nothing."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(error).__name__
@@ -209,7 +209,7 @@ def _prior_draws(
     try:
         draws = sample_prior(prior, NUM_PRIOR, child_seed(wanted.seed, 1))
     except Exception as error:
-        notes.append(f"The prior could not be sampled: {_reason(error)}.")
+        notes.append(f"The prior could not be sampled: {reason(error)}.")
         return None
     if draws.shape[1] != posterior.theta_dim:
         notes.append(
@@ -226,7 +226,7 @@ def _exact(
     """Draws of the exact posterior, where the simulator knows it and can draw from it."""
 
     def broken(error: Exception) -> None:
-        notes.append(f"The exact posterior could not be drawn from: {_reason(error)}.")
+        notes.append(f"The exact posterior could not be drawn from: {reason(error)}.")
 
     seed = child_seed(wanted.seed, 2)
     return exact_draws(simulator, posterior.x_o, _NUM_EXACT, broken, seed)

@@ -31,6 +31,7 @@ from torch.distributions import Independent, Normal
 
 import abi
 import simulators
+from abi.studies.engine import tables
 
 RESULT = Path(__file__).with_suffix(".json")
 SEED = 2025
@@ -142,12 +143,11 @@ def table(cells: dict[str, Any]) -> str:
     """Markdown, a row a setting; the base stands in each factor's place among the others."""
     heads = ["factor", "value", "CPU s", "times base", "peak MiB", *STAGES, "rest"]
     base = "; ".join(f"{name} {value}" for name, value in BASE.items())
-    lines = [
+    about = (
         f"Base: {base}. Each factor varied alone; {MACHINE}, one thread. Peak memory above that of "
-        "the imports; stages as shares of the CPU time.\n",
-        "| " + " | ".join(heads) + " |",
-        "|---" * len(heads) + "|",
-    ]
+        "the imports; stages as shares of the CPU time."
+    )
+    rows = []
     for factor, values in FACTORS.items():
         if not any(f"{factor}={value}" in cells for value in values):
             continue  # nothing to compare with the base yet
@@ -157,19 +157,18 @@ def table(cells: dict[str, Any]) -> str:
         for value in ordered:
             cell = cells.get("base" if value == BASE[factor] else f"{factor}={value}")
             if cell is not None:
-                lines.append(_row(factor, value, cell, cells["base"]["cpu_seconds"]))
-    return "\n".join(lines) + "\n"
+                rows.append(_row(factor, value, cell, cells["base"]["cpu_seconds"]))
+    return "\n".join([about, "", *tables.table(heads, rows)]) + "\n"
 
 
-def _row(factor: str, value: Any, cell: dict[str, Any], base: float) -> str:
+def _row(factor: str, value: Any, cell: dict[str, Any], base: float) -> list[str]:
     seconds = cell["cpu_seconds"]
     shares = [spent / seconds for spent in cell["stages"].values()]
-    entries = [
+    return [
         factor, f"{value:,}" if isinstance(value, int) else value, f"{seconds:.1f}",
         f"{seconds / base:.2f}", f"{cell['peak_mib']:.0f}",
         *(f"{share:.0%}" for share in (*shares, max(1.0 - sum(shares), 0.0))),
     ]  # fmt: skip
-    return "| " + " | ".join(entries) + " |"
 
 
 def picture(cells: dict[str, Any], path: Path) -> None:

@@ -22,6 +22,8 @@ import torch
 from abi_cost import BASE, SEED, fit
 from measure import in_own_process, versions
 
+from abi.studies.engine import tables
+
 RESULT = Path(__file__).with_suffix(".json")
 VALUES: dict[str, tuple[Any, ...]] = {
     "num_simulations": (1_000, 10_000, 40_000),
@@ -50,20 +52,18 @@ def measure(setting: dict[str, Any], device: str, pipe: Any) -> None:
 def table(cells: dict[str, dict[str, Any]]) -> str:
     """Markdown, a row a setting."""
     base = "; ".join(f"{name} {value}" for name, value in BASE.items())
-    lines = [
-        f"Base: {base}. Each factor varied alone. Seconds by the clock; memory is the GPU's.\n",
-        "| factor | value | one core, s | GPU, s | times as fast | GPU MiB |",
-        "|---" * 6 + "|",
-    ]
+    about = f"Base: {base}. Each factor varied alone. Seconds by the clock; memory is the GPU's."
+    rows = []
     for factor, values in VALUES.items():
         for value in values:
             core, gpu = (cells.get(f"{factor}={value}@{device}") for device in DEVICES)
             if core and gpu:
                 shown = f"{value:,}" if isinstance(value, int) else value
-                times = core["seconds"], gpu["seconds"], core["seconds"] / gpu["seconds"]
-                columns = "{:.1f} | {:.1f} | {:.2f}".format(*times)
-                lines.append(f"| {factor} | {shown} | {columns} | {gpu['gpu_mib']:,} |")
-    return "\n".join(lines) + "\n"
+                slow, fast = core["seconds"], gpu["seconds"]
+                times = [f"{slow:.1f}", f"{fast:.1f}", f"{slow / fast:.2f}"]
+                rows.append([factor, shown, *times, f"{gpu['gpu_mib']:,}"])
+    heads = ["factor", "value", "one core, s", "GPU, s", "times as fast", "GPU MiB"]
+    return "\n".join([about, "", *tables.table(heads, rows)]) + "\n"
 
 
 def main() -> None:

@@ -23,10 +23,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
-
-from scipy.stats import t as student
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "abi_speed.json"
@@ -165,8 +162,9 @@ def main() -> None:
 
 def table(kept: dict[str, Any]) -> str:
     """Times of cells worked in turn, and errors with paired differences, as Markdown."""
-    heads = ["before, CPU s", "now", "times as fast", "goal", "sbi's NPE"]
-    lines = [_row("work", "calls", *heads), "|---" * 7 + "|"]
+    from abi.studies.engine import tables
+
+    times, errors = [], []
     for work, (_, calls, _) in WORKS.items():
         seconds = {
             method: kept.get(name_of("times", method, (work, calls, 0, 0)), {}).get("cpu_seconds")
@@ -175,9 +173,7 @@ def table(kept: dict[str, Any]) -> str:
         both = seconds["before"] and seconds["now"]
         gain = f"{seconds['before'] / seconds['now']:.1f}" if both else ""
         shown = [f"{seconds[m]:.0f}" if seconds[m] else "" for m in METHODS]
-        lines.append(_row(work, f"{calls:,}", *shown[:2], gain, GOALS[work], shown[2]))
-    heads = ["C2ST before", "now", "difference", "W1, exact sds, before", "now", "difference"]
-    lines += ["", _row("work", "calls", "fits", *heads), "|---" * 9 + "|"]
+        times.append([work, f"{calls:,}", *shown[:2], gain, GOALS[work], shown[2]])
     for work, (_, _, calls) in WORKS.items():
         pairs = [
             (kept[one], kept[two])
@@ -188,19 +184,20 @@ def table(kept: dict[str, Any]) -> str:
         ]
         if len(pairs) > 1:
             shown = [part for score in ("c2st", "w1") for part in _compared(pairs, score)]
-            lines.append(_row(work, f"{calls:,}", len(pairs), *shown))
+            errors.append([work, f"{calls:,}", len(pairs), *shown])
+    heads = ["work", "calls", "before, CPU s", "now", "times as fast", "goal", "sbi's NPE"]
+    lines = tables.table(heads, times)
+    heads = ["C2ST before", "now", "difference", "W1, exact sds, before", "now", "difference"]
+    lines += ["", *tables.table(["work", "calls", "fits", *heads], errors)]
     return "\n".join(lines) + "\n"
 
 
-def _row(*values: Any) -> str:
-    return "| " + " | ".join(map(str, values)) + " |"
-
-
 def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], score: str) -> list[str]:
+    from abi.studies.engine.tables import average, mean_of
+
     before, now = ([pair[k][score] for pair in pairs] for k in (0, 1))
-    gaps = [b - a for a, b in zip(before, now, strict=True)]
-    half = float(student.ppf(0.975, len(gaps) - 1)) * stdev(gaps) / len(gaps) ** 0.5
-    return [f"{mean(before):.3f}", f"{mean(now):.3f}", f"{mean(gaps):+.3f} ± {half:.3f}"]
+    gap, half = mean_of([b - a for a, b in zip(before, now, strict=True)])
+    return [f"{average(before):.3f}", f"{average(now):.3f}", f"{gap:+.3f} ± {half:.3f}"]
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ are processes of this machine, as ``dask scheduler`` and ``dask worker`` start t
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import signal
 import tempfile
 import threading
@@ -20,11 +18,11 @@ from pathlib import Path
 
 import torch
 from distributed import Client, LocalCluster
+from measure import save, versions
 from torch import Tensor
 
 from simulators import simulate
 
-HERE = Path(__file__).parent
 ROWS, SECONDS = 200, 0.05
 
 
@@ -88,9 +86,7 @@ def main() -> None:
                     found["overhead_ms_a_call"] = round((cheap[0] - cheap[1]) / 2.0, 3)
                 else:
                     found["a_worker_killed"] = lost_worker(client, log)
-    found["python"] = platform.python_version()
-    (HERE / "cluster.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+    save(__file__, found | {"versions": versions("distributed")})
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from contract_table import table
 from contract_trained import flow_rows, sbi_rows
 from measure import MACHINE, versions
 
+from abi.studies.engine.cell_file import kept
 from validation import METHODS, ColtTraining, Training, ValidationResult
 from validation.posteriors.draws import given
 from validation.posteriors.shared_draws import SharedDraws
@@ -159,17 +160,19 @@ def caught_warnings() -> Iterator[list[str]]:
     said += sorted({str(warning.message).splitlines()[0] for warning in caught})
 
 
-def kept(row: Row, test: str, folder: Path) -> dict[str, Any]:
-    specimen = row.specimen
-    name = re.sub(r"[^\w]+", "_", f"{specimen.library} {specimen.name} {specimen.x}")
-    path = folder / f"{name}--{test}.json"
-    if not path.is_file():
+def cell_of(row: Row, test: str, folder: Path) -> dict[str, Any]:
+    """The cell, kept with its seconds."""
+
+    def work() -> dict[str, Any]:
         start = time.process_time()
         found = cell(row, test)
-        path.write_text(json.dumps(found | {"seconds": round(time.process_time() - start, 2)}))
-        print(name, test, found, flush=True)
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
+        return found | {"seconds": round(time.process_time() - start, 2)}
+
+    specimen = row.specimen
+    name = re.sub(r"[^\w]+", "_", f"{specimen.library} {specimen.name} {specimen.x}")
+    found = kept(folder / f"{name}--{test}.json", work)
+    print(name, test, found, flush=True)
+    return found
 
 
 def main() -> None:
@@ -179,7 +182,7 @@ def main() -> None:
     rows = []
     for specimen in [*sbi_rows(), *flow_rows(), *function_rows(), *array_rows(), *misuse_rows()]:
         row = Row(specimen)
-        cells = {test: kept(row, test, folder) for test in METHODS}
+        cells = {test: cell_of(row, test, folder) for test in METHODS}
         rows.append(
             {"library": specimen.library, "class": specimen.name, "x": specimen.x,
              "exact": specimen.exact, "shared": specimen.shared, "misuse": specimen.misuse,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from abi.studies.engine import tables
+
 HEADS = {
     "panel": "panel", "sbc": "sbc", "tarp": "tarp", "hpd": "hpd", "c2st": "c2st",
     "conformal_c2st": "conf. c2st", "conformal_multiple": "conf. multiple",
@@ -49,23 +51,19 @@ def about(result: dict[str, Any]) -> str:
 
 def grid(rows: list[dict[str, Any]], lines: Lines) -> str:
     heads = ["posterior", *HEADS.values()]
-    written = [line(heads), line(["---"] * len(heads))]
+    entries = []
     for row in rows:
         name = f"{row['library']}: {row['class']}"
         name = f"*{name}*" if row["exact"] else name
         cells = [said(row["cells"][test], lines) for test in HEADS]
-        written.append(line([name + "\\*" * row["shared"], *cells]))
-    return "\n".join(written)
+        entries.append([name + "\\*" * row["shared"], *cells])
+    return "\n".join(tables.table(heads, entries))
 
 
 def said(cell: dict[str, Any], lines: Lines) -> str:
     if "red" in cell:
         return "**RED**"
     return f"{cell['p']:.2g}" if "p" in cell else f"({lines[kind_of(cell['error'])][0]})"
-
-
-def line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def levels(rows: list[dict[str, Any]]) -> str:

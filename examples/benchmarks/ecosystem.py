@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import MACHINE, save
 
 HERE = Path(__file__).parent
 JOBS = HERE / "ecosystem_jobs"
@@ -135,12 +136,11 @@ def write(rows: dict[str, Any], exact: dict[str, Any]) -> None:
         "simulator_calls": 2_000,
         "seeds": {"observation": 1, "simulations": 2},
         "pairs_for_the_check": 300,
-        "machine": "2 shared x86-64 cores, one thread, other work beside it",
+        "machine": f"{MACHINE}, one thread, other work beside it",
         "exact": exact,
         "libraries": rows,
     }
-    path = Path(__file__).with_suffix(".json")
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    save(__file__, report)
 
 
 if __name__ == "__main__":

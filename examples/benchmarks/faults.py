@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from measure import save, versions
 from torch import Tensor
 
 import simulators
@@ -239,11 +239,10 @@ def main() -> None:
         "num_rows": NUM_ROWS,
         "timeout_seconds": TIMEOUT,
         "workers": 2,
-        "machine": "2 shared x86-64 cores",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "versions": versions("torch"),
         "table": table,
     }
-    Path(__file__).with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    save(__file__, report)
 
 
 if __name__ == "__main__":

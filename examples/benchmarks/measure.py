@@ -1,4 +1,4 @@
-"""What benchmarks here share: CPU seconds, processes, rounds, rejections, the JSON beside it."""
+"""What benchmarks here share: CPU seconds, processes, rounds, the JSON beside it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,6 @@ def fastest(runs: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, flo
     return best
 
 
-def rejections(p_values: list[float], level: float = 0.05) -> dict[str, Any]:
-    """The share of tests that reject, with its 95% interval."""
-    from validation.laboratory.rates import clopper_pearson
-
-    rejected = sum(p <= level for p in p_values)
-    return {
-        "repetitions": len(p_values),
-        "rejection_rate": rejected / len(p_values),
-        "interval_95": list(clopper_pearson(rejected, len(p_values))),
-    }
-
-
 def in_own_process(target: Callable[..., Any], *arguments: Any, start: str = "fork") -> Any:
     """What a function sends through the pipe that it is given last, from a process of its own."""
     context = multiprocessing.get_context(start)
@@ -71,7 +59,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def save(script: str, result: dict[str, Any]) -> None:
-    """Write and print the result beside the script."""
+    """Write and print the result beside the script; it may name a machine of its own."""
     path = Path(script).with_suffix(".json")
     path.write_text(json.dumps({"machine": MACHINE, **result}, indent=2) + "\n")
     print(path.read_text())

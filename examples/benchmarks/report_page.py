@@ -7,16 +7,16 @@ chromium and chromedriver. Run: python examples/benchmarks/report_page.py
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from measure import save, versions
 
 import abi
 import simulators
@@ -94,10 +94,9 @@ def main() -> None:
         "cases": cases,
         "openings": NUM_OPENINGS,
         "seed": 0,
-        "machine": "2 shared x86-64 cores",
-        "versions": {name: version(name) for name in ("matplotlib", "jinja2", "selenium")},
+        "versions": versions("matplotlib", "jinja2", "selenium"),
     }
-    Path(__file__).with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    save(__file__, result)
 
 
 if __name__ == "__main__":

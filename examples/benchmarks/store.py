@@ -8,9 +8,7 @@ Compared, in the same run, with one ``np.save`` of the same numbers forced to th
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import statistics
 import tempfile
 import time
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from measure import save, versions
 
 import simulators
 from simulators.running.batches import BatchResult
@@ -87,16 +85,10 @@ def main() -> None:
         "question": f"Throughput and size of a store of {NUM_ROWS:,} simulations of {X_DIM} values",
         "seed": SEED,
         "repeats": REPEATS,
-        "machine": "2 shared x86-64 cores",
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-        },
+        "versions": versions("numpy", "torch"),
         "batches": [measure(theta, x, rows) for rows in (1_000, 10)],
     }
-    Path(__file__).with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps(report["batches"], indent=1))
+    save(__file__, report)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from torch.distributions import Independent, Normal
 
 import abi
 from abi import metrics
+from abi.metrics.moments import extreme_moments
 from abi.studies.engine.cell_file import CellFile
 from abi.studies.engine.cells import Cell
 from abi.studies.engine.study import Study, drawn_observations
@@ -117,13 +118,8 @@ def fitted(cell: Cell, x_o: Tensor) -> Any:
 def judged(cell: Cell, x_o: Tensor, samples: Tensor) -> dict[str, float]:
     """How far off means and sds are, and C2ST."""
     exact = ROWS[cell.model].task.reference_posterior(x_o, DRAWS, seed=0)
-    ratios = metrics.sd_ratio(samples, exact)
-    return {
-        "c2st": metrics.c2st(samples[::2], exact[::2], seed=SEED),
-        "largest_mean_bias": float(metrics.mean_bias(samples, exact).abs().max()),
-        "smallest_sd_ratio": float(ratios.min()),
-        "largest_sd_ratio": float(ratios.max()),
-    }
+    c2st = metrics.c2st(samples[::2], exact[::2], seed=SEED)
+    return {"c2st": c2st} | extreme_moments(samples, exact)
 
 
 def on_target(cell: Cell) -> bool:

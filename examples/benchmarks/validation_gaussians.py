@@ -44,8 +44,3 @@ class GaussianFamily:
         generator = torch.Generator().manual_seed(seed)
         x = self.observe(n, generator)
         return self.conditional(1, x, generator)[0], x
-
-    def blind(self, num_samples: int, x: Tensor) -> Tensor:
-        """The marginal of theta for every x: a posterior that has learned nothing."""
-        draws = self.conditional(1, self.observe(num_samples * len(x)))
-        return draws.reshape(num_samples, len(x), -1)

@@ -20,15 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
 import torch
-from measure import rejections
+from measure import MACHINE, versions
 from scipy.stats import kstest
 from validation_gaussians import GaussianFamily
 
 import validation
 from validation import METHODS, ColtTraining, Training
+from validation.laboratory.rates import clopper_pearson
 
 RESULT = Path(__file__).with_suffix(".json")
 FAMILY = GaussianFamily.of()
@@ -75,9 +74,13 @@ TESTS: dict[str, partial[Any]] = {
 
 
 def summary(p_values: list[float]) -> dict[str, Any]:
-    found = rejections(p_values, ALPHA)
-    return found | {
-        "holds_level": found["interval_95"][0] <= ALPHA,
+    rejected = sum(p <= ALPHA for p in p_values)
+    low, high = clopper_pearson(rejected, len(p_values))
+    return {
+        "repetitions": len(p_values),
+        "rejection_rate": rejected / len(p_values),
+        "interval_95": [low, high],
+        "holds_level": low <= ALPHA,
         "ks_uniform_p": float(kstest(p_values, "uniform").pvalue),
     }
 
@@ -101,13 +104,8 @@ def write(p_values: dict[str, list[float]], seconds: float) -> None:
                 for name, test in TESTS.items()
             },
         },
-        "machine": "2 shared x86-64 cores, one thread",
-        "versions": {
-            "python": sys.version.split()[0],
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
+        "machine": f"{MACHINE}, one thread",
+        "versions": versions("torch", "numpy", "scipy"),
         "seconds_of_last_run": round(seconds),
         "summary": {name: summary(values) for name, values in p_values.items() if values},
         "p_values": {name: [float(f"{p:.6g}") for p in v] for name, v in p_values.items()},

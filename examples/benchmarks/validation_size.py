@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from measure import MACHINE, save
+
 RESULT = Path(__file__).with_suffix(".json")
 PAIRS, WIDTHS = (10, 200, 2_000, 20_000), (1, 10, 100)
 SECONDS, MEMORY = 120, 8 << 30
@@ -83,12 +85,15 @@ def cell(test: str, pairs: int, width: int, folder: Path, end: float) -> dict[st
 
 
 def markdown(cells: list[dict[str, Any]]) -> str:
+    from abi.studies.engine.tables import table
+
     lines = ["# Time and memory of each test", "", "CPU seconds, MiB above the imports.", ""]
     heads = [f"N {pairs:,}, d {width}" for pairs in PAIRS for width in WIDTHS]
-    lines += [f"| test | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    for test in dict.fromkeys(one["test"] for one in cells):
-        row = [_text(one) for one in cells if one["test"] == test]
-        lines.append(f"| {test} | {' | '.join(row)} |")
+    rows = [
+        [test, *(_text(one) for one in cells if one["test"] == test)]
+        for test in dict.fromkeys(one["test"] for one in cells)
+    ]
+    lines += table(["test", *heads], rows)
     said = sorted({one["refused"] for one in cells if "refused" in one})
     return "\n".join([*lines, "", *(f"- refused: {text}" for text in said)]) + "\n"
 
@@ -109,8 +114,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60.0 * float(sys.argv[2] if len(sys.argv) > 2 else "inf")
     cells = [cell(test, n, d, folder, end) for test in METHODS for n in PAIRS for d in WIDTHS]
-    values = {"cells": cells, "machine": "2 shared x86-64 cores, one thread"}
-    RESULT.write_text(json.dumps(values, indent=1) + "\n")
+    save(__file__, {"cells": cells, "machine": f"{MACHINE}, one thread"})
     RESULT.with_suffix(".md").write_text(markdown(cells))
 
 

@@ -33,13 +33,14 @@ from torch import Tensor
 import abi
 from abi.config import Generator
 from abi.generators.push_forward.wgan import WGANSettings
+from abi.metrics.moments import extreme_moments
 from abi.studies.engine.cell_file import CellFile
 from abi.studies.engine.cells import Cell
 from abi.studies.engine.study import FLOOR, ExactPosterior, Study, drawn_observations, planned
 from abi.studies.reproduce.methods import AMORTISED as BASELINES_FOR_ALL
 from abi.studies.reproduce.methods import PAPER_GENERATORS, RAW, RoundByRound, baseline
 from abi.studies.reproduce.reproductions import Reproduction, reproduction
-from abi.studies.reproduce.scores import distances, extreme_moments
+from abi.studies.reproduce.scores import distances
 from simulators import TwoMoons
 from simulators.random import torch_generator
 

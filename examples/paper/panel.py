@@ -30,6 +30,7 @@ from power_map import FAILURES, TESTS
 import validation
 from abi.studies.benchmark.verdict.laws import LAWS, pairs
 from abi.studies.engine import tables
+from abi.studies.engine.cell_file import kept
 from simulators.random import child_seed
 from validation.laboratory.rates import clopper_pearson
 from validation.perturbations import find_failure
@@ -90,20 +91,16 @@ def rates(cell: dict[str, Any]) -> dict[str, float]:
     return found | {"holm": sum(p <= 0.05 for p in adjusted) / len(adjusted)}
 
 
-def kept(folder: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    path = folder / f"{name.replace(' ', '_')}.json"
-    if not path.is_file():
-        cell = work()
-        path.write_text(json.dumps(cell))
-        print(name, flush=True)
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
+def cell_of(folder: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    cell = kept(folder / f"{name.replace(' ', '_')}.json", work)
+    print(name, flush=True)
+    return cell
 
 
 def power(folder: Path) -> None:
     for name in FAILURES:
         for strength in [s for s in find_failure(name).strengths if s > 0]:
-            cell = kept(
+            cell = cell_of(
                 folder,
                 f"power--{name}--{strength:g}",
                 lambda name=name, strength=strength: failure_cell(name, strength),
@@ -177,7 +174,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if what == "level":
         for name, work in level_cells():
-            kept(folder, name, work)
+            cell_of(folder, name, work)
     elif what == "power":
         power(folder)
     table(folder)

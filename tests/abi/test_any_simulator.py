@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from commands import invoke
 from fits import SMALL, quick_fit
-from invoked_commands import invoke
 from scipy import stats
 
 import abi

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from invoked_commands import invoke
+from commands import invoke
 
 from abi.studies.benchmark.tasks.results import KNOWN
 

@@ -17,7 +17,7 @@ target probability distribution", for its loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -26,10 +26,10 @@ from torch import Tensor, nn
 from simulators.random import child_seed, isolated_rng, some_rows
 
 from ...training.loop import TrainingSettings, check_trained, train
-from ..base import GeneratorState, Progress, besides, prefixed, units, unprefixed
+from ..base import GeneratorState, Progress, besides, units, unprefixed
 from .cover import Cover, cover_of, everywhere
 from .values.noise import Noise, fit_noise, inverse_of, log_density, with_tails
-from .values.rows import in_parts
+from .values.rows import InParts
 from .values.scales import Scales, best_scales
 from .values.terms import terms_of
 
@@ -39,7 +39,7 @@ _TOGETHER = 4_000_000  # numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Emulator:
+class Emulator(InParts):
     """The law of k values given c numbers of theta.
 
     Attributes:
@@ -57,6 +57,7 @@ class Emulator:
         radius: of these, ().
     """
 
+    kind = "emulator"
     used: Tensor
     center: Tensor
     scale: Tensor
@@ -74,11 +75,6 @@ class Emulator:
         """What it sees of x (n, p): each value that it uses, on its scale."""
         return Scales(self.exponent, self.least).of(x[:, self.used])
 
-    @torch.no_grad()
-    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of what is seen (n, k), or (1, k) for all, given numbers (n, c), (n,)."""
-        return in_parts(self._log_prob, seen, numbers)
-
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers - self.center) / self.scale
         means, log_size = self.network(u)
@@ -92,12 +88,6 @@ class Emulator:
     @cached_property
     def _inverse(self) -> Tensor:
         return inverse_of(self.root)
-
-    def state(self) -> GeneratorState:
-        """All there is."""
-        others = {part.name: getattr(self, part.name) for part in fields(self)}
-        weights = others.pop("network").state_dict()
-        return GeneratorState("emulator", others | prefixed("network", weights), {})
 
 
 class Curves(nn.Module):

@@ -24,7 +24,7 @@ Gauss-Newton method"; Amos, Xu & Kolter (2017), "Input convex neural networks".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -34,8 +34,9 @@ from torch.nn import functional
 from simulators.random import child_seed, torch_generator
 
 from ...training.loop import TrainingSettings, check_trained, train
-from ..base import GeneratorState, Progress, besides, prefixed, unprefixed
-from .values.natural import Family, Natural
+from ..base import GeneratorState, Progress, besides, unprefixed
+from .values.natural import Natural
+from .values.rows import InParts
 
 _UNITS = 64
 _TRAINING = TrainingSettings(learning_rate=1e-2, num_steps=2_000, max_epochs=400, weight_decay=0.0)
@@ -110,7 +111,7 @@ class _NormalLoss(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class Potential(Family):
+class Potential(InParts):
     """The law of p values given numbers of theta, but for what does not hang on theta.
 
     Attributes:
@@ -122,6 +123,7 @@ class Potential(Family):
         network: a.
     """
 
+    kind = "potential"
     used: Tensor
     center: Tensor
     scale: Tensor
@@ -129,16 +131,10 @@ class Potential(Family):
     level: Tensor
     network: Convex
 
-    def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
+    def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers[:, self.used] - self.center) / self.scale
-        value: Tensor = (u * (x @ self.eta - self.level)).sum(dim=1) - self.network(u)
+        value: Tensor = (u * (seen @ self.eta - self.level)).sum(dim=1) - self.network(u)
         return value
-
-    def state(self) -> GeneratorState:
-        """All there is."""
-        others = {part.name: getattr(self, part.name) for part in fields(self)}
-        weights = others.pop("network").state_dict()
-        return GeneratorState("potential", others | prefixed("network", weights), {})
 
 
 def learn_potential(

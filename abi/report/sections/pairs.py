@@ -57,10 +57,8 @@ def pairs_block(
 def _by_correlation(record: FitRecord) -> list[int]:
     """Parameters by their strongest rank correlation with another, strongest first."""
     values = record.samples.double().numpy()
-    ranks = values.argsort(axis=0).argsort(axis=0).astype(float)
-    centred = ranks - ranks.mean(axis=0)
-    norms = np.linalg.norm(centred, axis=0)
-    together = np.abs(centred.T @ centred) / np.maximum(np.outer(norms, norms), 1e-30)
+    ranks = values.argsort(axis=0).argsort(axis=0)
+    together = np.abs(np.atleast_2d(np.corrcoef(ranks, rowvar=False)))  # a number of one parameter
     np.fill_diagonal(together, 0.0)
     return [int(j) for j in np.argsort(-together.max(axis=0), kind="stable")]
 

@@ -1,8 +1,4 @@
-"""Posterior predictive: does data simulated at the posterior's parameters look like x_o?
-
-It uses the data twice, once to fit and once to check, so it cannot certify a posterior: it can show
-that a posterior, or a model, is wrong.
-"""
+"""The section of predicted data; :mod:`abi.pictures.predicted` says what it can show."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from ...pictures.predicted import (
     quantiles,
     simulated,
 )
-from ..sources import FitRecord
+from ..sources import FitRecord, reason
 
 _SIZE = (420, 220)
 _MOST_VALUES = 2_000
@@ -53,8 +49,7 @@ def predict(record: FitRecord, num_simulations: int | None, seed: int) -> Predic
     try:
         found = simulated(record.posterior, record.simulator, theta, child_seed(seed, 3))
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return f"Not simulated: the simulator failed: {reason}"
+        return f"Not simulated: the simulator failed: {reason(error)}."
     return f"Not shown: {found.unusable}" if found.unusable else found
 
 

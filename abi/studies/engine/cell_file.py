@@ -61,6 +61,16 @@ class CellFile:
         return {cell.key: cell for cell in cells}
 
 
+def kept(path: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The values that a JSON file holds, worked first where there is none."""
+    if not path.is_file():
+        text = json.dumps(work())
+        with whole_file(path) as file:
+            file.write(text.encode())
+    values: dict[str, Any] = json.loads(path.read_text())
+    return values
+
+
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """One process at a time; on Windows, which has no such lock, whoever comes."""

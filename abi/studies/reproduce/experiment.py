@@ -15,11 +15,12 @@ from simulators.random import child_seed
 
 from ... import metrics
 from ...files.versions import versions
+from ...metrics.moments import extreme_moments
 from ..engine.cells import Cell, CellFolder
 from ..engine.study import FLOOR, ExactPosterior, Study, Worked, drawn_observations
 from .methods import Method, methods_for
 from .reproductions import Reproduction
-from .scores import against_truth, distances, extreme_moments, further_distances, moments
+from .scores import against_truth, distances, further_distances, moments
 
 NUM_DRAWN = 20
 _SEED = 2025

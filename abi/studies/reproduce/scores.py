@@ -25,15 +25,6 @@ def distances(samples: Tensor, exact: Tensor) -> dict[str, float]:
     }
 
 
-def extreme_moments(samples: Tensor, exact: Tensor) -> dict[str, float]:
-    """The largest error of a mean, in exact sds, and the range of the ratios of sds."""
-    return {
-        "largest_mean_bias": float(metrics.mean_bias(samples, exact).abs().max()),
-        "smallest_sd_ratio": float(metrics.sd_ratio(samples, exact).min()),
-        "largest_sd_ratio": float(metrics.sd_ratio(samples, exact).max()),
-    }
-
-
 def further_distances(samples: Tensor, exact: Tensor) -> dict[str, float]:
     """W2, sliced W1, MSW and squared MMD, in the units of theta."""
     return {

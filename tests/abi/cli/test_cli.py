@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from invoked_commands import invoke
-from typed_commands import run
+from commands import invoke, run
 
 import abi
 from abi.files.run_folder import RunFolder

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from invoked_commands import invoke
-from typed_commands import run
+from commands import invoke, run
 from typer.main import get_command
 
 from abi import installation

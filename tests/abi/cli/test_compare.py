@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from invoked_commands import invoke
+from commands import invoke
 
 import abi
 

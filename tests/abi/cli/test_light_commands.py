@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from invoked_commands import invoke
+from commands import invoke
 from typer.main import get_command
 
 import abi

@@ -13,7 +13,7 @@ import distributed
 import numpy as np
 import pytest
 import torch
-from invoked_commands import invoke, refused
+from commands import invoke, refused
 from pages import Outline, stub
 
 import validation

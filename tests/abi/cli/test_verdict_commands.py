@@ -13,8 +13,8 @@ import numpy as np
 import problems
 import pytest
 import torch
+from commands import invoke, refused
 from fits import BY_GENERATOR, X_O, quick_fit
-from invoked_commands import invoke, refused
 
 import abi
 import abi.cli.fit

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fits import small_flow
+from fits import assert_a_file_holds, small_flow
 from torch import Tensor
 from torch.distributions import Independent, Normal
 
 from abi.encoders.choice import build_encoder
-from abi.files.fitted import restored
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
@@ -170,11 +169,7 @@ def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
     at = [q.log_prob(theta[None], waves_of(theta, 9)).mean() for q in both if q is not None]
     assert at[0] > at[1] + 0.2
 
-    state = pool.state()
-    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
-    draws = pool.sample(50, 3)
-    assert torch.equal(again.sample(50, 3), draws)
-    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+    assert_a_file_holds(pool)
 
 
 def test_it_has_a_density_at_theta_far_from_all_that_was_simulated(law: Emulator) -> None:

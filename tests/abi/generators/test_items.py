@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from fits import assert_a_file_holds
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder, is_list
@@ -155,9 +156,7 @@ def test_it_is_read_at_another_x_as_at_its_own(pool: PooledFlows) -> None:
 
 
 def test_a_file_holds_the_items_of_x_o(pool: PooledFlows) -> None:
-    state = pool.state()
-    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
-    assert torch.equal(again.sample(50, 3), pool.sample(50, 3))
+    assert_a_file_holds(pool)
 
 
 def test_files_of_before_laws_had_names_are_read(pool: PooledFlows) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fits import small_flow
+from answered_sums import DIM, PRIOR, SEED, SETTINGS, TRAINING, Sums, off_by, theta_of
+from fits import assert_a_file_holds, small_flow
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder
-from abi.files.fitted import restored
 from abi.generators.conditional import ConditionalFlows
-from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
 from abi.generators.pool.learning import prior_flow
 from abi.generators.pool.likelihood import Likelihood, numbers_of, one_each
@@ -19,31 +18,10 @@ from abi.generators.pool.power import _Gain, _preferred
 from abi.generators.pool.values.law import learn_values
 from abi.generators.pool.values.natural import Natural, learn_natural
 from abi.generators.support import Support
-from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
 
-SETTINGS = FlowSettings(num_transforms=1, hidden=(32, 32))
-TRAINING = TrainingSettings(learning_rate=1e-2, batch_size=128, num_steps=600, max_epochs=25)
-DIM = 6
-PRIOR = torch.distributions.Independent(torch.distributions.Normal(torch.ones(DIM), 0.6), 1)
-DESIGN = 0.5 * torch.randn(DIM, 40, generator=torch_generator(11))
+SUMS = Sums(0.5)
 ALL = torch.arange(DIM)
-SEED = 3
-
-
-def theta_of(count: int, seed: int) -> Tensor:
-    return 1.0 + 0.6 * torch.randn(count, DIM, generator=torch_generator(seed))
-
-
-def sums_of(theta: Tensor, seed: int) -> Tensor:
-    """Six sums of what goes with the yes of forty answers, whose log odds are linear in theta."""
-    chance = torch.rand(len(theta), 40, generator=torch_generator(seed + 1_000))
-    return (chance < (theta @ DESIGN).sigmoid()).float() @ DESIGN.T
-
-
-def exact(x: Tensor, theta: Tensor) -> Tensor:
-    """Log p(x | theta), less what does not hang on theta."""
-    return theta @ x - torch.nn.functional.softplus(theta @ DESIGN).sum(dim=1)
 
 
 def learned(theta: Tensor, x: Tensor) -> Natural:
@@ -52,20 +30,15 @@ def learned(theta: Tensor, x: Tensor) -> Natural:
     return law
 
 
-def off_by(found: Tensor, true: Tensor) -> float:
-    """The error of log p(x | theta) but for a constant, in sds of it among these theta."""
-    return float((found - true).std() / true.std())
-
-
 @pytest.mark.parametrize(("num_pairs", "most"), [(500, 0.3), (5_000, 0.1)])
 def test_sums_are_nearer_than_by_a_normal_law(num_pairs: int, most: float) -> None:
     theta = theta_of(num_pairs, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     others = theta_of(400, 1)
     natural, normal = learned(theta, x), learn_values(theta, x)[0]
     errors = []
-    for at in sums_of(theta_of(20, 2), 2):
-        true = exact(at, others)
+    for at in SUMS.of(theta_of(20, 2), 2):
+        true = SUMS.exact(at, others)
         seen = normal.seen(at[None], torch.empty(1, 0))
         ways = natural.log_prob(at[None], others), normal.log_prob(seen, others)
         errors.append([off_by(found, true) for found in ways])
@@ -76,15 +49,15 @@ def test_sums_are_nearer_than_by_a_normal_law(num_pairs: int, most: float) -> No
 
 def test_a_straight_gaussian_has_its_own_likelihood() -> None:
     theta = theta_of(4_000, 0)
-    x = theta @ DESIGN + 0.5 * torch.randn(4_000, 40, generator=torch_generator(1))
+    x = theta @ SUMS.design + 0.5 * torch.randn(4_000, 40, generator=torch_generator(1))
     others, at = theta_of(400, 2), x[0]
-    true = torch.distributions.Normal(others @ DESIGN, 0.5).log_prob(at).sum(dim=1)
+    true = torch.distributions.Normal(others @ SUMS.design, 0.5).log_prob(at).sum(dim=1)
     assert off_by(learned(theta, x).log_prob(at[None], others), true) < 0.05
 
 
 def test_units_make_no_difference() -> None:
     theta = theta_of(600, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     law, other = learned(theta, x), learned(100.0 * theta + 7.0, 1e-3 * x - 2.0)
     at = law.log_prob(x[:1], theta)
     found = other.log_prob(1e-3 * x[:1] - 2.0, 100.0 * theta + 7.0)
@@ -93,7 +66,7 @@ def test_units_make_no_difference() -> None:
 
 def test_a_value_that_never_varies_says_nothing() -> None:
     theta = theta_of(600, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     more = torch.cat([x, torch.full((600, 1), 3.0)], dim=1)
     found, other = learned(theta, more).log_prob(more[:1], theta), learned(theta, x)
     torch.testing.assert_close(found, other.log_prob(x[:1], theta), rtol=0.0, atol=1e-3)
@@ -101,7 +74,7 @@ def test_a_value_that_never_varies_says_nothing() -> None:
 
 def test_there_is_none_from_few_pairs_or_where_values_are_missing() -> None:
     theta = theta_of(100, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     assert learn_natural(theta[:12], ALL, x[:12]) is None
     x[3, 2] = float("nan")
     assert learn_natural(theta, ALL, x) is None
@@ -116,7 +89,7 @@ def test_theta_in_a_box_stands_for_itself() -> None:
 
 def test_it_need_not_be_surely_better_as_it_is_as_simple() -> None:
     theta = theta_of(500, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     density = prior_flow(PRIOR, Support.everywhere(DIM), SETTINGS, TRAINING, SEED)
     rows = torch.randn(100, generator=torch_generator(1)).double()
     before, better = _Gain(1.0, rows - rows.mean()), _Gain(1.0, (rows - rows.mean()).flip(0) + 0.01)
@@ -129,20 +102,16 @@ def test_it_need_not_be_surely_better_as_it_is_as_simple() -> None:
 
 def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
     theta = theta_of(500, 7)
-    x = sums_of(theta, 7)
+    x = SUMS.of(theta, 7)
     given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
     flows = small_flow(theta, Support.everywhere(DIM), 32, TRAINING, SEED, given=given)
 
     law = learned(theta, x)
     density = prior_flow(PRIOR, flows.support, SETTINGS, TRAINING, SEED)
     pool = PooledFlows.of(flows, Likelihood(law, density), x[0], 0.75)
-    theta, x = theta_of(400, 9), sums_of(theta_of(400, 9), 9)
+    theta, x = theta_of(400, 9), SUMS.of(theta_of(400, 9), 9)
     both = (ConditionalFlows.of(model) for model in (pool, pool.alone))
     with_it, without = (float(q.log_prob(theta[None], x).mean()) for q in both if q is not None)
     assert with_it > without + 0.01
 
-    state = pool.state()
-    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
-    draws = pool.sample(50, 3)
-    assert torch.equal(again.sample(50, 3), draws)
-    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+    assert_a_file_holds(pool)

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fits import small_flow
+from answered_sums import DIM, PRIOR, SEED, SETTINGS, TRAINING, Sums, off_by, theta_of
+from fits import assert_a_file_holds, small_flow
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder
-from abi.files.fitted import restored
-from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
 from abi.generators.pool.learning import Learning, prior_flow
 from abi.generators.pool.likelihood import Likelihood
@@ -22,25 +21,9 @@ from abi.generators.pool.values.law import learn_values
 from abi.generators.pool.values.natural import Natural, learn_natural
 from abi.generators.pool.ways import closer
 from abi.generators.support import Support
-from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
 
-SETTINGS = FlowSettings(num_transforms=1, hidden=(32, 32))
-TRAINING = TrainingSettings(learning_rate=1e-2, batch_size=128, num_steps=600, max_epochs=25)
-DIM = 6
-PRIOR = torch.distributions.Independent(torch.distributions.Normal(torch.ones(DIM), 0.6), 1)
-DESIGN = 1.6 * torch.randn(DIM, 40, generator=torch_generator(11))
-SEED = 3
-
-
-def theta_of(count: int, seed: int) -> Tensor:
-    return 1.0 + 0.6 * torch.randn(count, DIM, generator=torch_generator(seed))
-
-
-def sums_of(theta: Tensor, seed: int) -> Tensor:
-    """Six sums of what goes with the yes of forty answers, whose log odds are linear in theta."""
-    chance = torch.rand(len(theta), 40, generator=torch_generator(seed + 1_000))
-    return (chance < (theta @ DESIGN).sigmoid()).float() @ DESIGN.T
+SUMS = Sums(1.6)
 
 
 def both(theta: Tensor, x: Tensor) -> tuple[Natural, Potential]:
@@ -52,19 +35,14 @@ def both(theta: Tensor, x: Tensor) -> tuple[Natural, Potential]:
     return natural, law
 
 
-def off_by(found: Tensor, true: Tensor) -> float:
-    """The error of log p(x | theta) but for a constant, in sds of it among these theta."""
-    return float((found - true).std() / true.std())
-
-
 def test_pairs_from_beyond_the_region_help_in_it() -> None:
     """As many again, of a prior half as wide again; those far off are left out."""
     theta, past = theta_of(300, 0), theta_of(600, 5)
     past = 1.0 + 1.5 * (past - 1.0)
     past[300:] += 50.0
     density = prior_flow(PRIOR, Support.everywhere(DIM), SETTINGS, TRAINING, SEED)
-    x, few = sums_of(theta, 0), Learning(theta, density, SETTINGS, TRAINING, SEED, whole=True)
-    many = replace(few, past=(past, sums_of(past, 5)))
+    x, few = SUMS.of(theta, 0), Learning(theta, density, SETTINGS, TRAINING, SEED, whole=True)
+    many = replace(few, past=(past, SUMS.of(past, 5)))
     assert [len(part) for part in few.beyond(x)] == [300, 300]
     assert [len(part) for part in many.beyond(x)] == [600, 600]
     natural = learn_natural(theta, torch.arange(DIM), x)
@@ -72,8 +50,8 @@ def test_pairs_from_beyond_the_region_help_in_it() -> None:
     others, errors = theta_of(400, 1), []
     for learning in (few, many):
         (found,) = learning.of_potential(natural, x, lambda _: None)
-        for at in sums_of(theta_of(20, 2), 2):
-            true = others @ at - torch.nn.functional.softplus(others @ DESIGN).sum(dim=1)
+        for at in SUMS.of(theta_of(20, 2), 2):
+            true = SUMS.exact(at, others)
             errors.append(off_by(found.law.log_prob(at[None], others), true))
     of_few, of_many = torch.tensor(errors).reshape(2, -1).mean(dim=1).tolist()
     assert of_many < 0.9 * of_few
@@ -84,11 +62,11 @@ def test_sums_of_answers_are_nearer_than_by_the_natural_family(
     num_pairs: int, share: float
 ) -> None:
     theta = theta_of(num_pairs, 0)
-    laws = both(theta, sums_of(theta, 0))
+    laws = both(theta, SUMS.of(theta, 0))
     others = theta_of(400, 1)
     errors = []
-    for at in sums_of(theta_of(20, 2), 2):
-        true = others @ at - torch.nn.functional.softplus(others @ DESIGN).sum(dim=1)
+    for at in SUMS.of(theta_of(20, 2), 2):
+        true = SUMS.exact(at, others)
         errors.append([off_by(law.log_prob(at[None], others), true) for law in laws])
     natural, potential = torch.tensor(errors).mean(dim=0).tolist()
     assert potential < share * natural
@@ -97,15 +75,15 @@ def test_sums_of_answers_are_nearer_than_by_the_natural_family(
 def test_a_straight_gaussian_has_its_own_likelihood() -> None:
     """Of more values than parameters, too."""
     theta = theta_of(4_000, 0)
-    x = theta @ DESIGN + 0.5 * torch.randn(4_000, 40, generator=torch_generator(1))
+    x = theta @ SUMS.design + 0.5 * torch.randn(4_000, 40, generator=torch_generator(1))
     others, at = theta_of(400, 2), x[0]
-    true = torch.distributions.Normal(others @ DESIGN, 0.5).log_prob(at).sum(dim=1)
+    true = torch.distributions.Normal(others @ SUMS.design, 0.5).log_prob(at).sum(dim=1)
     assert off_by(both(theta, x)[1].log_prob(at[None], others), true) < 0.05
 
 
 def test_units_make_no_difference() -> None:
     theta = theta_of(600, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     _, law = both(theta, x)
     _, other = both(100.0 * theta + 7.0, 1e-3 * x - 2.0)
     at = law.log_prob(x[:1], theta)
@@ -115,7 +93,7 @@ def test_units_make_no_difference() -> None:
 
 def test_there_is_none_of_fewer_values_than_parameters() -> None:
     theta = theta_of(600, 0)
-    x = sums_of(theta, 0)[:, :2]
+    x = SUMS.of(theta, 0)[:, :2]
     natural = learn_natural(theta, torch.arange(DIM), x)
     assert natural is not None
     asked = {"device": "cpu", "seed": SEED, "on_epoch": lambda _: None}
@@ -155,7 +133,7 @@ def test_the_gradient_of_its_loss_is_exact() -> None:
 
 def test_it_is_tried_after_a_natural_family_and_taken_unless_pairs_lose_by_it() -> None:
     theta = theta_of(600, 0)
-    x = sums_of(theta, 0)
+    x = SUMS.of(theta, 0)
     natural, law = both(theta, x)
     assert len(closer(natural, x)) == 1
     assert closer(law, x) == []
@@ -172,13 +150,9 @@ def test_it_is_tried_after_a_natural_family_and_taken_unless_pairs_lose_by_it() 
 
 def test_a_file_holds_it() -> None:
     theta = theta_of(500, 7)
-    x = sums_of(theta, 7)
+    x = SUMS.of(theta, 7)
     given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
     flows = small_flow(theta, Support.everywhere(DIM), 32, TRAINING, SEED, given=given)
     density = prior_flow(PRIOR, flows.support, SETTINGS, TRAINING, SEED)
     pool = PooledFlows.of(flows, Likelihood(both(theta, x)[1], density), x[0], 0.75)
-    state = pool.state()
-    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
-    draws = pool.sample(50, 3)
-    assert torch.equal(again.sample(50, 3), draws)
-    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+    assert_a_file_holds(pool)

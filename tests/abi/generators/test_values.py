@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from fits import small_flow
+from fits import assert_a_file_holds, small_flow
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder
-from abi.files.fitted import restored
 from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
@@ -229,11 +228,7 @@ def test_an_answer_gains_by_it_at_every_x(pool: PooledFlows) -> None:
 
 
 def test_a_file_holds_it(pool: PooledFlows) -> None:
-    state = pool.state()
-    again = restored(state.tensors, {"kind": state.kind, "values": state.values}, None)
-    draws = pool.sample(50, 3)
-    assert torch.equal(again.sample(50, 3), draws)
-    assert torch.equal(again.log_prob(draws), pool.log_prob(draws))
+    assert_a_file_holds(pool)
 
 
 def test_pairs_held_out_choose_the_law_and_then_tell_of_it_too(

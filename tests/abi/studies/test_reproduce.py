@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from invoked_commands import invoke
+from commands import invoke
 
 from abi import baselines, metrics
 from abi.cli.app import main

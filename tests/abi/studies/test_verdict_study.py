@@ -47,8 +47,9 @@ def test_a_failure_is_another_law(name: str) -> None:
     assert not torch.allclose(right, other)
 
 
-def test_cells_are_kept_and_found_again(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_cells_are_kept_and_found_again(tmp_path: Path, workers: int) -> None:
+    place = Place(tmp_path, workers=workers)
     wanted = rates.wanted("level", [("gaussian", rates.RIGHT)], [30], 2, 0)
     first = cells(wanted, rates.work_panel, place)
     assert stored(wanted[0], tmp_path) == first[0]

@@ -18,7 +18,7 @@ normal likelihoods learned from simulations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from . import answers, apart, counts
 from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, inverse_of, log_density
-from .rows import in_parts
+from .rows import InParts
 from .scales import Scales, best_mass
 from .terms import terms_of, with_ones
 
@@ -41,7 +41,7 @@ _TOGETHER = 2_000_000  # numbers
 
 
 @dataclass(frozen=True, eq=False)
-class OfValues:
+class OfValues(InParts):
     """The law of each of p values, given c numbers of theta.
 
     Attributes:
@@ -60,6 +60,7 @@ class OfValues:
         loudness: how the log of its size goes with the numbers, (c,); 0 where not apart.
     """
 
+    kind = "values"
     center: Tensor
     scale: Tensor
     level: Tensor
@@ -77,11 +78,6 @@ class OfValues:
     def seen(self, x: Tensor, features: Tensor) -> Tensor:
         """What it sees of x (n, p): each value on its scale."""
         return Scales(self.exponent, self.least).of(x)
-
-    @torch.no_grad()
-    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of what is seen (n, p), or (1, p) for all, given numbers (n, c), (n,)."""
-        return in_parts(self._log_prob, seen, numbers)
 
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers - self.center) / self.scale
@@ -107,12 +103,6 @@ class OfValues:
     @cached_property
     def _inverse(self) -> Tensor:
         return inverse_of(self.root)
-
-    def state(self) -> GeneratorState:
-        """All there is."""
-        return GeneratorState(
-            "values", {part.name: getattr(self, part.name) for part in fields(self)}, {}
-        )
 
 
 def learn_values(

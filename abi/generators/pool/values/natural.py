@@ -23,8 +23,7 @@ Source: Barndorff-Nielsen (1978), "Information and exponential families".
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -34,31 +33,14 @@ from simulators.random import some_rows
 from ....training.ridge import best_line
 from ...base import GeneratorState, units
 from ...trend import num_terms, with_products
-from .rows import in_parts
+from .rows import InParts
 from .terms import terms_of
 
 _TOGETHER = 1_000_000  # numbers, of values or terms
 
 
-class Family(ABC):
-    """A law that sees all of x, and leaves out what does not hang on theta."""
-
-    def seen(self, x: Tensor, features: Tensor) -> Tensor:
-        """All of x."""
-        return x
-
-    @torch.no_grad()
-    def log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
-        """Log density of x (n, p), or (1, p) for all, less h(x), given numbers (n, c), (n,)."""
-        return in_parts(self._log_prob, seen, numbers)
-
-    @abstractmethod
-    def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
-        """The same of so few rows that there is room for their terms."""
-
-
 @dataclass(frozen=True, eq=False)
-class Natural(Family):
+class Natural(InParts):
     """The law of p values given numbers of theta, but for what does not hang on theta.
 
     Attributes:
@@ -70,6 +52,7 @@ class Natural(Family):
         slope: of the integral of mu, on u, its squares and products, (d (d + 3) / 2, p).
     """
 
+    kind = "natural"
     used: Tensor
     center: Tensor
     scale: Tensor
@@ -77,16 +60,10 @@ class Natural(Family):
     level: Tensor
     slope: Tensor
 
-    def _log_prob(self, x: Tensor, numbers: Tensor) -> Tensor:
+    def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers[:, self.used] - self.center) / self.scale
-        away = x - self.level - with_products(u) @ self.slope
+        away = seen - self.level - with_products(u) @ self.slope
         return (u @ self.eta.T * away).sum(dim=1)
-
-    def state(self) -> GeneratorState:
-        """All there is."""
-        return GeneratorState(
-            "natural", {part.name: getattr(self, part.name) for part in fields(self)}, {}
-        )
 
 
 def learn_natural(numbers: Tensor, used: Tensor, x: Tensor) -> Natural | None:

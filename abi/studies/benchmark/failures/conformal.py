@@ -28,14 +28,6 @@ _WEAKNESSES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 """b, from the trained network to its start."""
 _DISCRIMINATIVE = {"DC, rows permuted": "rows", "DC, labels permuted": "labels"}
 """Discriminative calibration by its null."""
-_FIXED = {
-    "mean_shift": 0.1,
-    "covariance": 0.5,
-    "anisotropic": 1.5,
-    "t_tails": 0.3,
-    "additional_mode": 0.1,
-    "mode_collapse": 0.1,
-}
 
 
 def conformal(quick: bool) -> Experiment:
@@ -50,7 +42,7 @@ def conformal(quick: bool) -> Experiment:
         weaknesses = (0.0, 0.95) if quick else _WEAKNESSES
         studies = {
             "trained": (_tests(quick), strengths),
-            "weak": (by_weakness(score_tests(200), weaknesses, weak), (_FIXED[name],)),
+            "weak": (by_weakness(score_tests(200), weaknesses, weak), _STRENGTHS[name][-1:]),
         }
         parts += [
             Part(f"{name},{how}", failure, tests, at, 1_000, repetitions, num_seeds)

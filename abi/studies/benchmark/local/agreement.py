@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...engine.tables import table
+from .judges import FLOW, HPD, LOCAL, ORACLE
 from .parts import LocalPart
 from .study import LocalRate, LocalStudy
 
-ORACLE, LOCAL, FLOW, HPD = "oracle C2ST", "L-C2ST", "L-C2ST-NF", "local HPD"
 _PAPER_SIZES = (100, 10_000)
 """Observations and N_cal of Table 3."""
 _TABLE_3: Mapping[str, Mapping[int, tuple[float, float]]] = {

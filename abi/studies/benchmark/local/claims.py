@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .judges import FLOW, HPD, LOCAL, ORACLE, PAPER_TESTS
 from .study import LocalRate, LocalStudy
 
-PAPER_TESTS = ("oracle C2ST", "L-C2ST", "L-C2ST-NF", "local HPD")
 _LEVEL = 0.05
 _MARGIN = 0.2
 """What intervals may leave open where no difference is claimed."""
@@ -55,7 +55,7 @@ def controlled(method: str) -> Claim:
     return Claim(f"type I error of {method} is controlled at 0.05", "Figure 2, column 4", judge)
 
 
-def at_least(method: str, value: float, where: str = "Figure 2, column 2") -> Claim:
+def at_least(method: str, value: float) -> Claim:
     """The power is ``value`` or more for every N_train."""
 
     def judge(study: LocalStudy) -> Verdict:
@@ -67,9 +67,8 @@ def at_least(method: str, value: float, where: str = "Figure 2, column 2") -> Cl
             verdict = "not measured"
         return _verdict(verdict, _by_train(rates))
 
-    return Claim(
-        f"{method} rejects at least {value:.0%} of the time, N_cal = {_PAPER_CAL:,}", where, judge
-    )
+    says = f"{method} rejects at least {value:.0%} of the time, N_cal = {_PAPER_CAL:,}"
+    return Claim(says, "Figure 2, column 2", judge)
 
 
 def full_power(method: str, num_cal: int, where: str) -> Claim:
@@ -83,7 +82,7 @@ def full_power(method: str, num_cal: int, where: str) -> Claim:
     return Claim(f"{method} reaches power 1 at N_cal = {num_cal:,}", where, judge)
 
 
-def falling_statistic(method: str, where: str = "Figure 2, column 1") -> Claim:
+def falling_statistic(method: str) -> Claim:
     """The mean statistic falls from the least to the most training pairs."""
 
     def judge(study: LocalStudy) -> Verdict:
@@ -96,10 +95,10 @@ def falling_statistic(method: str, where: str = "Figure 2, column 1") -> Claim:
         verdict = "agrees" if fall > reach else "differs" if fall < -reach else "open"
         return _verdict(verdict, [" → ".join(f"{rate.statistic:.2g}" for rate in rates)])
 
-    return Claim(f"the statistic of {method} falls with N_train", where, judge)
+    return Claim(f"the statistic of {method} falls with N_train", "Figure 2, column 1", judge)
 
 
-def falling_power(method: str, where: str = "Figure 2, column 2") -> Claim:
+def falling_power(method: str) -> Claim:
     """The power falls from the least to the most training pairs."""
 
     def judge(study: LocalStudy) -> Verdict:
@@ -108,7 +107,7 @@ def falling_power(method: str, where: str = "Figure 2, column 2") -> Claim:
             return _NOT_MEASURED
         return _verdict(_compared([(rates[0], rates[-1])]), _by_train(rates))
 
-    return Claim(f"the power of {method} falls with N_train", where, judge)
+    return Claim(f"the power of {method} falls with N_train", "Figure 2, column 2", judge)
 
 
 def above(first: str, second: str, curve: str, where: str) -> Claim:
@@ -167,55 +166,54 @@ def _shown(rate: LocalRate) -> str:
     return "{:.2f} [{:.2f}, {:.2f}]".format(rate.rate, *rate.interval)
 
 
-_LOCAL, _FLOW, _ORACLE, _HPD = "L-C2ST", "L-C2ST-NF", "oracle C2ST", "local HPD"
 _TABLE, _TEXT, _SCALE = "Table 2", "Section 4.1", "Appendix F.1"
 
 CLAIMS: dict[str, tuple[Claim, ...]] = {
     "two-moons": (
         *map(controlled, PAPER_TESTS),
-        at_least(_ORACLE, 0.9),
-        *map(falling_statistic, (_ORACLE, _LOCAL, _FLOW)),
-        *map(falling_power, (_LOCAL, _FLOW)),
-        above(_FLOW, _LOCAL, "N_train", "Figure 2, column 2"),
-        above(_FLOW, _LOCAL, "N_cal", "Figure 2, column 3"),
-        above(_FLOW, _ORACLE, "N_cal", _TEXT),
-        above(_FLOW, _HPD, "N_cal", _TEXT),
-        alike(_ORACLE, _HPD, _TEXT),
-        full_power(_FLOW, 2_000, _TEXT),
-        full_power(_ORACLE, 5_000, _TEXT),
-        full_power(_HPD, 5_000, _TEXT),
+        at_least(ORACLE, 0.9),
+        *map(falling_statistic, (ORACLE, LOCAL, FLOW)),
+        *map(falling_power, (LOCAL, FLOW)),
+        above(FLOW, LOCAL, "N_train", "Figure 2, column 2"),
+        above(FLOW, LOCAL, "N_cal", "Figure 2, column 3"),
+        above(FLOW, ORACLE, "N_cal", _TEXT),
+        above(FLOW, HPD, "N_cal", _TEXT),
+        alike(ORACLE, HPD, _TEXT),
+        full_power(FLOW, 2_000, _TEXT),
+        full_power(ORACLE, 5_000, _TEXT),
+        full_power(HPD, 5_000, _TEXT),
     ),
     "slcp": (
         *map(controlled, PAPER_TESTS),
-        at_least(_ORACLE, 0.9),
-        *map(falling_statistic, (_ORACLE, _LOCAL, _FLOW)),
-        *map(falling_power, (_LOCAL, _FLOW)),
-        above(_FLOW, _LOCAL, "N_train", "Figure 2, column 2"),
-        alike(_LOCAL, _FLOW, _TEXT),
-        above(_LOCAL, _HPD, "N_cal", _TEXT),
-        above(_FLOW, _HPD, "N_cal", _TEXT),
-        full_power(_LOCAL, 2_000, _SCALE),
+        at_least(ORACLE, 0.9),
+        *map(falling_statistic, (ORACLE, LOCAL, FLOW)),
+        *map(falling_power, (LOCAL, FLOW)),
+        above(FLOW, LOCAL, "N_train", "Figure 2, column 2"),
+        alike(LOCAL, FLOW, _TEXT),
+        above(LOCAL, HPD, "N_cal", _TEXT),
+        above(FLOW, HPD, "N_cal", _TEXT),
+        full_power(LOCAL, 2_000, _SCALE),
     ),
     "gaussian-mixture": (
         *map(controlled, PAPER_TESTS),
-        alike(_LOCAL, _FLOW, _TABLE),
-        alike(_LOCAL, _HPD, _TABLE),
+        alike(LOCAL, FLOW, _TABLE),
+        alike(LOCAL, HPD, _TABLE),
     ),
     "gaussian-linear-uniform": (
         *map(controlled, PAPER_TESTS),
-        above(_LOCAL, _FLOW, "N_cal", _TABLE),
-        alike(_LOCAL, _HPD, _TABLE),
+        above(LOCAL, FLOW, "N_cal", _TABLE),
+        alike(LOCAL, HPD, _TABLE),
     ),
     "bernoulli-glm": (
         *map(controlled, PAPER_TESTS),
-        above(_FLOW, _LOCAL, "N_cal", "Appendix F.3"),
-        above(_LOCAL, _HPD, "N_cal", "Appendix F.4"),
-        full_power(_LOCAL, 5_000, _SCALE),
+        above(FLOW, LOCAL, "N_cal", "Appendix F.3"),
+        above(LOCAL, HPD, "N_cal", "Appendix F.4"),
+        full_power(LOCAL, 5_000, _SCALE),
     ),
     "bernoulli-glm-raw": (
         *map(controlled, PAPER_TESTS),
-        above(_FLOW, _LOCAL, "N_cal", _SCALE),
-        above(_FLOW, _HPD, "N_cal", _SCALE),
+        above(FLOW, LOCAL, "N_cal", _SCALE),
+        above(FLOW, HPD, "N_cal", _SCALE),
     ),
 }
 """Label of a part -> the paper's statements on it."""

@@ -13,6 +13,7 @@ from validation.results.plotting import plot_pairs, plot_pp
 
 from ...engine.pictures import panels_of
 from .gains import SHOWN, GainStudy
+from .judges import FLOW, HPD, LOCAL, ORACLE
 from .one_class import STATISTICS, bayes_statistics
 from .study import LocalRate, LocalStudy
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LOOKS: dict[str, dict[str, Any]] = {
-    "oracle C2ST": {"color": "0.35", "marker": "D"},
-    "L-C2ST": {"color": "tab:blue", "marker": "o"},
-    "L-C2ST-NF": {"color": "tab:blue", "marker": "s", "linestyle": "--"},
-    "local HPD": {"color": "tab:orange", "marker": "^"},
+    ORACLE: {"color": "0.35", "marker": "D"},
+    LOCAL: {"color": "tab:blue", "marker": "o"},
+    FLOW: {"color": "tab:blue", "marker": "s", "linestyle": "--"},
+    HPD: {"color": "tab:orange", "marker": "^"},
     "L-C2ST, published null": {"color": "tab:cyan", "marker": "v", "linestyle": ":"},
 }
 
@@ -112,7 +113,7 @@ def draw_gains(gains: GainStudy, path: Path) -> None:
         color="0.85", label="95% under the null",
     )  # fmt: skip
     left.plot(at, [row["null_median"] for row in rows], color="0.5", linewidth=1, label="median")
-    left.plot(at, [row["statistic"] for row in rows], "o-", color="tab:blue", label="L-C2ST-NF")
+    left.plot(at, [row["statistic"] for row in rows], "o-", color="tab:blue", label=FLOW)
     left.set(xlabel="gain g_o (dB)", ylabel="statistic", ylim=(0.0, None))
     left.legend(fontsize="small", frameon=False)
     plot_pp(gains.at_shown, right)
@@ -140,7 +141,7 @@ def _statistics(study: LocalStudy, ax: Axes) -> None:
     """Mean statistic over N_train; HPD's is on another scale and left out, as in the paper."""
     for method in study.methods:
         rates = study.over_train(method)
-        if method != "local HPD" and rates:
+        if method != HPD and rates:
             at = [rate.num_train for rate in rates]
             spread = [pstdev(rate.statistics) for rate in rates]
             values = [rate.statistic for rate in rates]

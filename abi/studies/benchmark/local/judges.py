@@ -16,6 +16,7 @@ from validation.posteriors.protocol import Posterior
 
 from .parts import NUM_OBSERVATIONS, Sizes
 
+ORACLE, LOCAL, FLOW, HPD = PAPER_TESTS = "oracle C2ST", "L-C2ST", "L-C2ST-NF", "local HPD"
 Answer = tuple[list[float], list[float]]
 """Statistics and p-values, one an observation."""
 
@@ -122,10 +123,10 @@ def hpd(question: Question) -> Answer:
 
 
 JUDGES: Mapping[str, Callable[[Question], Answer]] = {
-    "oracle C2ST": oracle,
-    "L-C2ST": local,
-    "L-C2ST-NF": local_flow,
-    "local HPD": hpd,
+    ORACLE: oracle,
+    LOCAL: local,
+    FLOW: local_flow,
+    HPD: hpd,
     "L-C2ST, published null": local_as_published,
 }
 """Name -> test, in the order of the tables."""

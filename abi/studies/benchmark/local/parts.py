@@ -69,11 +69,13 @@ class LocalPart:
     sizes: Sizes = Sizes()
     max_epochs: int | None = None
     """Of the estimates; training stops by itself when omitted."""
+    estimates_of: str = ""
+    """The part whose estimates these are; empty where they are its own."""
 
     @property
     def estimates(self) -> str:
         """The label under which its estimates are kept."""
-        return self.label
+        return self.estimates_of or self.label
 
     def points(self) -> list[tuple[int, int, bool]]:
         """(N_train, N_cal, whether q plays the truth) of every rate, each once."""
@@ -86,14 +88,6 @@ class LocalPart:
 @dataclass(frozen=True)
 class AgreementPart(LocalPart):
     """Figure 6, Tables 1 and 3: the statistics of one run beside the oracle's, x_o by x_o."""
-
-    estimates_of: str = ""
-    """The task, whose estimates these are."""
-
-    @property
-    def estimates(self) -> str:
-        """The label under which its estimates are kept."""
-        return self.estimates_of
 
     def points(self) -> list[tuple[int, int, bool]]:
         """(N_train, N_cal, False) for every N_train."""

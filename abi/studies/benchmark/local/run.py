@@ -8,9 +8,8 @@ from typing import Any
 
 from ..choice import named, resized
 from ..experiment import Place
-from .claims import PAPER_TESTS
 from .gains import gain_study
-from .judges import JUDGES
+from .judges import JUDGES, PAPER_TESTS
 from .one_class import OneClassPart, one_class_study
 from .parts import AgreementPart, GainPart, LocalPart, parts
 from .results import LocalResults, markdown, summary

@@ -20,6 +20,7 @@ from simulators.files.disk import whole_file
 
 from .... import metrics
 from ....files.versions import versions
+from ....metrics.moments import extreme_moments
 from ...engine.cells import Cell, CellFolder
 from ...engine.study import FLOOR, ExactPosterior, Study, Worked, drawn_observations, planned
 from .methods import FOR_ONE_X_O, METHODS, OURS
@@ -87,12 +88,7 @@ class TaskStudy:
         scores = {"normalised_w1": metrics.normalised_wasserstein(samples[::step], exact[::step])}
         if cell.method != FLOOR:
             scores["c2st"] = metrics.c2st(samples, exact, seed=_SEED)
-        ratios = metrics.sd_ratio(samples, exact)
-        return scores | {
-            "largest_mean_bias": float(metrics.mean_bias(samples, exact).abs().max()),
-            "smallest_sd_ratio": float(ratios.min()),
-            "largest_sd_ratio": float(ratios.max()),
-        }
+        return scores | extreme_moments(samples, exact)
 
 
 def observations(model: str) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,30 +42,18 @@ def cells(
     place: Place,
 ) -> list[Worked]:
     """All that are kept, and as many more as the time allows, in ``place.workers`` processes."""
+    from joblib import Parallel, delayed
+
     kept = [stored(asked, place.cells) for asked in wanted]
     done = [cell for cell in kept if cell is not None]
     waiting = [asked for asked, cell in zip(wanted, kept, strict=True) if cell is None]
     place.cells.mkdir(parents=True, exist_ok=True)
-
-    def told(cell: Worked) -> Worked:
+    task, n = delayed(work), place.workers
+    calls = (task(asked, how, place.cells) for asked in waiting if place.seconds_left > 0.0)
+    for cell in Parallel(n_jobs=n, return_as="generator", pre_dispatch=n)(calls):
         place.say(f"{len(done) + 1}/{len(wanted)}  {_line(cell)}")
-        return cell
-
-    if place.workers == 1:
-        for asked in waiting:
-            if place.seconds_left <= 0.0:
-                break
-            done.append(told(work(asked, how, place.cells)))
-    elif waiting and place.seconds_left > 0.0:
-        with ProcessPoolExecutor(place.workers) as pool:
-            tasks = pool.map(_task, [(asked, how, place) for asked in waiting])
-            done.extend(told(cell) for cell in tasks if cell is not None)
+        done.append(cell)
     return [cell for cell in done if "error" not in cell]
-
-
-def _task(task: tuple[Asked, Callable[[Asked], Worked], Place]) -> Worked | None:
-    asked, how, place = task
-    return work(asked, how, place.cells) if place.seconds_left > 0.0 else None
 
 
 def _path(asked: Asked, folder: Path) -> Path:

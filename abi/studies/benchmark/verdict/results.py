@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...engine.tables import average, table
+from ...engine.tables import average, mean_of, table
 from .cells import Worked
 from .rates import RIGHT, shares
 
@@ -36,14 +36,10 @@ def price(fits: Sequence[Worked], without: Sequence[Worked]) -> dict[str, Any]:
     pairs = [(of[_fit_of(cell)], cell["c2st"]) for cell in without if _fit_of(cell) in of]
     if len(pairs) < 2:
         return {}
-    from scipy.stats import t
-
-    more = [with_pairs - alone for with_pairs, alone in pairs]
-    mean, count = average(more), len(more)
-    spread = (sum((value - mean) ** 2 for value in more) / (count - 1)) ** 0.5
-    half = float(t.ppf(0.975, count - 1)) * spread / count**0.5
+    mean, half = mean_of([with_pairs - alone for with_pairs, alone in pairs])
+    half = half or 0.0  # None of a single pair alone
     return {
-        "fits": count,
+        "fits": len(pairs),
         "with": round(average([a for a, _ in pairs]), 4),
         "without": round(average([b for _, b in pairs]), 4),
         "more": round(mean, 4),
