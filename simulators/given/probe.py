@@ -194,7 +194,7 @@ class _Probe:
                 "theta of the prior. Raise `timeout`, or look for what never ends."
             )
         returned = [error for error in by_error if error.startswith(_NO_NUMBERS)]
-        if len(returned) == 1:  # it worked in this form
+        if returned:  # it worked in the first of these forms
             return f"{returned[0].partition(': ')[2]}."
         if len(by_error) == 1:  # not a matter of the form
             (error,) = by_error

@@ -33,7 +33,7 @@ def as_float(values: Any) -> Tensor:
         values = torch.as_tensor(array)
     if values.is_complex():
         raise TypeError(
-            "`simulator` must return real numbers; got complex ones. "
+            f"`simulator` must return real numbers; got {values.dtype}. "
             "Return real and imaginary parts as values of their own, or the absolute value."
         )
     rows: Tensor = values.detach().to("cpu", torch.float32)

@@ -15,6 +15,7 @@ from invoked_commands import invoke
 from typed_commands import run
 
 import abi
+from abi.cli.ending import verdict_words
 from abi.files.run_folder import RunFolder
 
 OWN = ("--simulator", "mymodule:simulate")
@@ -60,7 +61,7 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
     assert (out / "marginals.png").read_bytes().startswith(b"\x89PNG")
     posterior = abi.load(out / "posterior.safetensors")
     assert posterior.sample((3,)).shape == (3, 2)
-    assert str(posterior.verdict) in done.stdout
+    assert verdict_words(posterior.verdict, Path("run")) in done.stdout
     assert json.loads(json.dumps(posterior.verdict.to_dict())) == summary["verdict"]
     # A prior that is an object of torch is found again by the name it was given by.
     origin = RunFolder.open(out).request()[3]

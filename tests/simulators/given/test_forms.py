@@ -283,7 +283,7 @@ def test_workers_do_not_share_the_noise_of_a_generator_of_the_function() -> None
         (
             lambda a, b: np.fft.fft([a, b]),
             ValueError,
-            r"^`simulator` must return real numbers; got complex .* absolute value\.$",
+            r"^`simulator` must return real numbers; got torch.complex.* absolute value\.$",
         ),
         (lambda theta: theta[0] + 1j * theta[1], ValueError, r"real numbers; .* absolute value\.$"),
         (lambda theta: fails_at_length(), ValueError, r"too large for the .* \(test_forms.py"),
