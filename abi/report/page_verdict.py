@@ -89,7 +89,7 @@ def _with_tests(fits: Sequence[Fit], tests: Named) -> Verdict:
         sentences = [own[0].words, f"{_beside(tests)}: {said}."]
     else:
         sentences = [over.words, *(f"{name} {found.why}." for name, found in strangers)]
-        sentences += _own_prior(fits, tests)
+        sentences += _own_prior(fits, tests) if over.tone == "untested" else []
         sentences += [
             f"{_whose(fits, fit)} own check: {_lower(verdict.headline)}."
             for fit, verdict in zip(fits, own, strict=True)
@@ -140,8 +140,8 @@ def _own_prior(fits: Sequence[Fit], tests: Named) -> list[str]:
     ):
         return []
     return [
-        "Pairs of a fit’s own check come from the prior cut to the region where its answer lies: "
-        "that is their prior."
+        "The pairs of a fit’s own check come from the prior cut to the region where its answer "
+        "lies: that is the prior spoken of here."
     ]
 
 
