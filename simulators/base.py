@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -187,9 +188,10 @@ def unresolved(rows: Tensor) -> str:
     if not coarse.any():
         return ""
     j = int(coarse.nonzero()[0, 0])
+    step = float(np.spacing(np.float32(place[j])))
     return (
         f"column {j} varies by {float(spread[j]):.2g} around {float(place[j]):.8g}, "
-        "which float32 cannot tell apart"
+        f"of which float32 keeps only steps of {step:.2g}"
     )
 
 

@@ -10,9 +10,13 @@ from torch import Tensor
 WIDER = 1.5
 """How much wider than q the posterior is that is wrong on purpose."""
 CONTROLS: Mapping[str, str] = MappingProxyType(
-    {"prior": "the prior in its place", "wide": f"the posterior {WIDER:g} times too wide"}
+    {"prior": "the pairs' prior in its place", "wide": f"the posterior {WIDER:g} times too wide"}
 )
-"""Posteriors that are wrong on purpose, in words."""
+"""Posteriors that are wrong on purpose, in words.
+
+The pairs' prior is the law that their theta were drawn from: the whole prior or, where they check
+a fit, the prior cut to the region of its answer.
+"""
 
 
 def spread(samples: Tensor) -> Tensor:

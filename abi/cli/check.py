@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .ending import print_json, warn
+from .ending import print_json, verdict_words, warn
 from .options import InPlace, Json, Progress, Strict, Timeout, Workers
 
 
@@ -65,5 +65,5 @@ def check_command(
     else:
         failed = f", {verdict.failures:,} of them failed" if verdict.failures else ""
         typer.echo(f"{file}: {verdict.num_calls:,} of {calls:,} calls check the answer{failed}")
-        typer.echo(str(verdict))
+        typer.echo(verdict_words(verdict, path))
     raise typer.Exit(int(strict and verdict.outcome == "fails"))

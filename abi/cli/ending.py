@@ -35,6 +35,20 @@ def warn(text: str) -> None:
     typer.secho(text, err=True, fg=typer.colors.YELLOW)
 
 
+def verdict_words(verdict: object, path: Path) -> str:
+    """A verdict as a terminal has it: what it advises is a command on the fit at ``path``."""
+    from ..verdict.judge import MORE_CALLS  # which brings torch
+
+    at = shlex.quote(str(path))
+    text = str(verdict).replace(
+        f"posterior.check({MORE_CALLS})", f"`abi check {at} --num-simulations {MORE_CALLS}`"
+    )
+    if path.is_dir():  # no rounds can follow a lone file
+        further = f"`abi fit --continue {at} --num-simulations 5000`"
+        text = text.replace("posterior.refine()", further)
+    return text
+
+
 def can_draw() -> bool:
     """Whether matplotlib, an extra, is installed; a line on standard error where it is not."""
     if find_spec("matplotlib") is not None:

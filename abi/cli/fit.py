@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .ending import can_draw, print_json, resumable, warn
+from .ending import can_draw, print_json, resumable, verdict_words, warn
 from .options import Json, OwnPrior, Progress, Strict, Timeout, Workers
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _no_exact(error: Exception) -> None:
 def _print_verdict(posterior: ABIPosterior, run_dir: Path, picture: Path | None) -> None:
     """Print the verdict, what would sharpen it, what more calls would bring, and the picture."""
     path, verdict = shlex.quote(str(run_dir)), posterior.verdict
-    typer.echo(str(verdict))
+    typer.echo(verdict_words(verdict, run_dir))
     if verdict.outcome == "cannot tell" and posterior.answer is not None:
         typer.echo(f"more pairs for the verdict: abi check {path}")
     if verdict.more_calls is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from validation.controls import CONTROLS
 from validation.page import Code, Tone, Verdict
 from validation.swaps.words import p_text
 from validation.words import listing, number, plural
@@ -13,7 +12,7 @@ from validation.words import listing, number, plural
 from ..files.run_folder import POSTERIOR
 from ..pictures.predicted import Predictive
 from ..verdict.judge import MORE_CALLS
-from ..verdict.record import ALPHA, Check
+from ..verdict.record import ALPHA, Check, control_words
 from .fit_page import Fit
 from .observation import doubt_of_x_o, plausible, x_o_line
 from .sections.exact import exact_words
@@ -78,7 +77,7 @@ def _rests_on(fit: Fit, check: Check) -> str:
         f"{plural(check.num_pairs, 'simulation')} near x_o that no training saw; together they "
         f"give {p_text(check.p_value)}."
     )
-    text += _controls(check)
+    text += _controls(check, posterior.verdict.everywhere)
     if check.rejects:
         text += " Do not use its intervals as they are."
     return text
@@ -98,11 +97,11 @@ def _from_exact(fit: Fit, check: Check) -> str:
     )
 
 
-def _controls(check: Check) -> str:
+def _controls(check: Check, everywhere: bool) -> str:
     """Whether the tests see what is wrong on purpose."""
     parts = {
         sees: [
-            f"{CONTROLS.get(name, name)} ({p_text(p)})"
+            f"{control_words(name, everywhere)} ({p_text(p)})"
             for name, p in check.controls.items()
             if (p <= ALPHA) is sees
         ]

@@ -89,6 +89,7 @@ def _with_tests(fits: Sequence[Fit], tests: Named) -> Verdict:
         sentences = [own[0].words, f"{_beside(tests)}: {said}."]
     else:
         sentences = [over.words, *(f"{name} {found.why}." for name, found in strangers)]
+        sentences += _own_prior(fits, tests) if over.tone == "untested" else []
         sentences += [
             f"{_whose(fits, fit)} own check: {_lower(verdict.headline)}."
             for fit, verdict in zip(fits, own, strict=True)
@@ -128,6 +129,20 @@ def _best(data: Mapping[str, Any], fits: Sequence[Fit]) -> Belonging:
     found = [belonging(data, fit.record) for fit in fits]
     order = ("this fit", "its method", "another", "not recorded")
     return min(found, key=lambda one: order.index(one.relation))
+
+
+def _own_prior(fits: Sequence[Fit], tests: Named) -> list[str]:
+    """What the prior is of which a validation of a fit at x_o by its own pairs speaks."""
+    at_x_o = [fit for fit in fits if not fit.record.posterior.verdict.everywhere]
+    tried = (data for _, data in tests if data.get("controls"))
+    if not any(
+        belonging(data, fit.record).relation == "this fit" for data in tried for fit in at_x_o
+    ):
+        return []
+    return [
+        "The pairs of a fit’s own check come from the prior cut to the region where its answer "
+        "lies: that is the prior spoken of here."
+    ]
 
 
 def _far(fit: Fit) -> bool:

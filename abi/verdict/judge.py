@@ -14,8 +14,19 @@ from validation.swaps.candidates import Candidates
 from validation.swaps.deviations import Deviation, deviations, expected_c2st
 from validation.swaps.panel import panel
 from validation.swaps.words import TESTS, p_text, wrong_words
+from validation.words import listing
 
-from .record import ALPHA, RARE, Check, Distance, Outcome, RoundCheck, Verdict, edge_words
+from .record import (
+    ALPHA,
+    RARE,
+    Check,
+    Distance,
+    Outcome,
+    RoundCheck,
+    Verdict,
+    control_words,
+    edge_words,
+)
 
 LEAST_PAIRS = 20
 """Fewer judge nothing."""
@@ -78,7 +89,7 @@ def verdict_of(
     seed: int = 0,
 ) -> Verdict:
     """What a check, and what else is known of the fit, allow to say."""
-    outcome, headline = _outcome(check, x_o_p_value, num_calls, edge)
+    outcome, headline = _outcome(check, x_o_p_value, num_calls, edge, everywhere)
     return Verdict(
         outcome,
         headline,
@@ -101,7 +112,11 @@ def untold(reason: str, x_o_p_value: float | None = None) -> Verdict:
 
 
 def _outcome(
-    check: Check, x_o_p_value: float | None, num_calls: int, edge: float | None
+    check: Check,
+    x_o_p_value: float | None,
+    num_calls: int,
+    edge: float | None,
+    everywhere: bool,
 ) -> tuple[Outcome, str]:
     rare = x_o_p_value is not None and x_o_p_value <= RARE
     unusual = f"cannot tell: x_o is unusual data of this model (p = {x_o_p_value or 0.0:.2g})"
@@ -111,7 +126,7 @@ def _outcome(
     if check.p_value is None:
         return "cannot tell", f"cannot tell: only {few}; {_MORE} makes more"
     if check.rejects:
-        return "fails", _fails(check, check.p_value)
+        return "fails", _fails(check, check.p_value, everywhere)
     doubt = None
     if rare:
         doubt = f"{unusual}; around it the answer is not rejected (p = {check.p_value:.2g})"
@@ -121,9 +136,9 @@ def _outcome(
         )
     if doubt is not None:
         return "cannot tell", doubt
-    missed = [name for name, p in check.controls.items() if p > ALPHA]
+    missed = [control_words(n, everywhere) for n, p in check.controls.items() if p > ALPHA]
     if missed or not all(map(resolved, check.parameters)):
-        return "cannot tell", _unseen(check, num_calls)
+        return "cannot tell", f"cannot tell: {_unseen(check, missed, num_calls)}"
     return "passes", _passes(check, check.p_value)
 
 
@@ -133,7 +148,7 @@ def resolved(part: Deviation) -> bool:
     return part.largest_bias <= LARGEST_BIAS and ratios
 
 
-def _fails(check: Check, p_value: float) -> str:
+def _fails(check: Check, p_value: float, everywhere: bool) -> str:
     wrong = [part for part in check.parameters if part.wrong]
     if wrong:
         return f"fails: {wrong_words(max(wrong, key=lambda part: part.size))}"
@@ -144,9 +159,12 @@ def _fails(check: Check, p_value: float) -> str:
             "over all tests), so what holds on average may be far off at one x; more calls or "
             "another encoder may mend it"
         )
+    like, one = ("all x", "one x") if everywhere else ("data like x_o", "x_o itself")
+    bias = max(part.largest_bias for part in check.parameters)
     return (
-        f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests), though "
-        f"{_bounds(check)}"
+        f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests); in "
+        f"which way, the intervals do not show: on average over {like} a mean may be off by up to "
+        f"{bias:.2f} sd, and at {one} by more"
     )
 
 
@@ -166,19 +184,36 @@ def _bounds(check: Check) -> str:
     )
 
 
-def _unseen(check: Check, num_calls: int) -> str:
-    part = max(check.parameters, key=lambda part: part.half_width)
-    more = 1.0 + MORE_CALLS / max(1, num_calls)
-    if part.half_width_after(more) > _STAYS * part.half_width:
+def _unseen(check: Check, missed: list[str], num_calls: int) -> str:
+    """Why what is not rejected does not pass: what would go unseen, or is left open."""
+    pairs = f"with {check.num_pairs} check pairs"
+    even = f"{pairs} even {listing(missed)} would go unseen; {_MORE} makes more"
+    parts = [part for part in check.parameters if not resolved(part)]
+    if not parts:
+        return even
+    part = max(parts, key=lambda part: part.half_width)
+    after = part.half_width_after(1.0 + MORE_CALLS / max(1, num_calls))
+    if after > _STAYS * part.half_width:
         return (
-            f"cannot tell: not rejected (p = {check.p_value:.2g}), but the flows of the fit "
-            f"disagree about {part.name}: its mean may be off by {part.largest_bias:.2g} sd; fit "
-            "again with more calls, for more check pairs would not tell"
+            f"not rejected (p = {check.p_value:.2g}), but the flows of the fit disagree about "
+            f"{part.name}: {_left_open(part)}; fit again with more calls, for more check pairs "
+            "would not tell"
         )
-    return (
-        f"cannot tell: with {check.num_pairs} check pairs a bias below {part.half_width:.2g} sd "
-        f"would go unseen; {_MORE} would show one of {part.half_width_after(more):.2g}"
-    )
+    if part.half_width > LARGEST_BIAS:
+        return (
+            f"{pairs} a bias below {part.half_width:.2g} sd would go unseen; {_MORE} would show "
+            f"one of {after:.2g}"
+        )
+    if missed:
+        return even
+    return f"{pairs} {part.name} is left open: {_left_open(part)}; {_MORE} makes more"
+
+
+def _left_open(part: Deviation) -> str:
+    """The large error of a parameter that its intervals allow."""
+    if part.largest_bias > LARGEST_BIAS:
+        return f"its mean may be off by {part.largest_bias:.2g} sd"
+    return f"its sd may be {part.sd_ratio_low:.2g} to {part.sd_ratio_high:.2g} times the true one"
 
 
 def _controls(candidates: Candidates, seed: int) -> dict[str, float]:

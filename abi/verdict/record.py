@@ -99,6 +99,21 @@ class RoundCheck:
     check: Check
 
 
+def control_words(name: str, everywhere: bool) -> str:
+    """What an answer that is wrong on purpose is.
+
+    Pairs that check a fit at x_o come from the prior cut to the region of its answer; theta of
+    other pairs are draws of that.
+
+    Args:
+        name: "prior" or "wide".
+        everywhere: whether the pairs are of all x of the model.
+    """
+    if name == "prior":
+        return "the prior in its place" if everywhere else "the prior within the region"
+    return CONTROLS.get(name, name)
+
+
 def edge_words(share: float) -> str:
     """What :attr:`Verdict.edge` says."""
     return f"{share:.1%} of the answer lies at the edge of what was simulated"
@@ -210,7 +225,10 @@ class Verdict:
         ]
         each = [f"{TESTS.get(name, name)} {p:.2g}" for name, p in check.p_values.items()]
         lines.append(f"    single tests         {', '.join(each)}")
-        controls = [f"{CONTROLS[name]} {p_text(p)}" for name, p in check.controls.items()]
+        controls = [
+            f"{control_words(name, self.everywhere)} {p_text(p)}"
+            for name, p in check.controls.items()
+        ]
         if controls:
             lines.append(f"    must be rejected     {', '.join(controls)}")
         c2st = check.expected_c2st

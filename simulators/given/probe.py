@@ -38,6 +38,7 @@ NUM_PROBES = 5
 _ENOUGH_MISFITS = 2  # theta whose simulations are not as long as x_o
 _ENOUGH_LATE = 3  # theta at which a simulation takes too long
 _FIRST_CALL_SECONDS = 5.0  # beyond the limit, for what compiles
+_NO_NUMBERS = "TypeError: `simulator`"  # of what was returned, nothing, or complex numbers
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -192,6 +193,9 @@ class _Probe:
                 f"`simulator` gave no result within timeout = {self.timeout:g} s at {self.late} "
                 "theta of the prior. Raise `timeout`, or look for what never ends."
             )
+        returned = [error for error in by_error if error.startswith(_NO_NUMBERS)]
+        if returned:  # it worked in the first of these forms
+            return f"{returned[0].partition(': ')[2]}."
         if len(by_error) == 1:  # not a matter of the form
             (error,) = by_error
             _, _, words = error.partition(": ")

@@ -8,7 +8,7 @@ from pathlib import Path
 _PACKAGES = Path(__file__).parents[2]
 _OURS = tuple(str(_PACKAGES / name) for name in ("abi", "simulators", "validation"))
 _LIBRARIES = ("site-packages", "dist-packages", "<frozen", "/python3.")
-_LENGTH = 120
+_LENGTH = 120  # of a user's words; our own say what to do at their end, and are kept whole
 
 
 def in_one_line(error: BaseException) -> str:
@@ -20,8 +20,18 @@ def in_one_line(error: BaseException) -> str:
     ...     print(in_one_line(error))
     KeyError: 'rate' (<doctest simulators.given.raised.in_one_line[0]>, line 2)
     """
-    words = " ".join(f"{type(error).__name__}: {error}".split())[:_LENGTH].rstrip(".")
+    words = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+    if not str(error).startswith("`"):
+        words = _cut(words)
     return f"{words}{_place(error)}"
+
+
+def _cut(words: str) -> str:
+    """No more than so many characters, cut between words where there are some."""
+    if len(words) <= _LENGTH:
+        return words
+    whole, _, _ = words[: _LENGTH - 3].rpartition(" ")
+    return f"{whole if len(whole) > _LENGTH // 2 else words[: _LENGTH - 4]} ..."
 
 
 def _place(error: BaseException) -> str:

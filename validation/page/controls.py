@@ -1,6 +1,6 @@
 """May tests that do not reject turn a page green? Only where they reject what is wrong on purpose.
 
-The same tests, at the same number of pairs, see the prior in the posterior's place, and the
+The same tests, at the same number of pairs, see the pairs' prior in its place, and the
 posterior spread 1.5 times (:mod:`validation.posteriors.shared_draws`). Where one of the two passes
 them, or they were not tried, that a posterior passes says nothing, and the page says that.
 """
@@ -18,7 +18,7 @@ from .method_sections import TITLES
 _PRIOR_PASSES = frozenset({"sbc", "tarp", "hpd", "local_hpd"})
 """Tests that the prior passes in the posterior's place, whatever the number of pairs."""
 _NEITHER = {
-    "prior": "neither is the prior",
+    "prior": "neither is the pairs' prior",
     "wide": "neither is one 1.5 times too wide",
     "both": "neither are posteriors that are wrong",
 }
@@ -45,7 +45,7 @@ def doubt(data: Mapping[str, Any], tests: str = "these tests") -> str:
             f"{listing(list(CONTROLS.values()))}."
         )
         if {row["method"] for row in data["results"]} <= _PRIOR_PASSES:
-            text += f" And the prior itself would pass {tests}, however many the pairs."
+            text += f" And the pairs' prior itself would pass {tests}, however many the pairs."
         return text
     pairs = data["asked"].get("num_pairs")
     many = "" if pairs is None else f" with {pairs:,} pairs"

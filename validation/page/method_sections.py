@@ -30,7 +30,7 @@ TITLES = {
     "lc2st_nf": "Local classifier test for flows (L-C2ST-NF)",
     "local_hpd": "Local highest-density coverage",
 }
-CONTROL_COLUMNS = {"prior": "p of the prior", "wide": "p if 1.5 times wider"}
+CONTROL_COLUMNS = {"prior": "p of the pairs' prior", "wide": "p if 1.5 times wider"}
 """Posteriors that are wrong on purpose, as columns."""
 _KS = ("sbc", "tarp", "hpd", "colt", "colt_identity")
 """Tests whose statistic is a Kolmogorov-Smirnov distance of independent uniform ranks."""

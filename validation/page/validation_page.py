@@ -56,8 +56,8 @@ def verdict_of(data: Mapping[str, Any]) -> Verdict:
     if why := doubt(data):
         return Verdict("untested", headline, f"{words} {why}", tuple(lines), sharper(data))
     words += (
-        " The same tests, with the same pairs, reject the prior in its place and the posterior "
-        "1.5 times too wide, as they should."
+        " The same tests, with the same pairs, reject the pairs' prior in its place and the "
+        "posterior 1.5 times too wide, as they should."
     )
     return Verdict("not-rejected", headline, words, tuple(lines))
 

@@ -245,7 +245,9 @@ def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], No
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     token = _bar_is_shown.set(True)
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        console = Console(stderr=True)
+        redrawn = console.is_interactive or console.is_jupyter  # else a bar leaves an empty line
+        with Progress(*columns, console=console, transient=True, disable=not redrawn) as bar:
             task = bar.add_task(label, total=total)
             yield lambda: bar.advance(task)
     finally:

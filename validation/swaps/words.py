@@ -74,7 +74,7 @@ def _sentence(
     of = [names[j] if names else f"theta_{j + 1}" for j in one.parameters]
     if one.column is not None:
         on_average = "" if off else "right on average, but "
-        return f"{of[0]} is {on_average}{_by_x(one)} {_where(one, x_names)}"
+        return f"{of[0]} is {on_average}{_by_x(one, x_names)}"
     near, far = sorted((abs(one.low), abs(one.high)))
     side = "high" if one.size > 0 else "low"
     other = "low" if one.size > 0 else "high"
@@ -87,8 +87,9 @@ def _sentence(
             f"{of[0]} and {of[1]}: q's correlation is too {other} by {near:.2f} to {far:.2f}"
         ),
     }
-    part = "densest half" if one.kind == "whole" else "densest or its thinnest tenth"
-    whole = f"q as a whole: {one.size:.0%} of true values lie in its {part}"
+    half = one.kind == "whole"
+    part = "densest half (50%" if half else "densest or its thinnest tenth (20%"
+    whole = f"q as a whole: {one.size:.0%} of true values lie in its {part} if right)"
     return in_words.get(one.kind, lambda: whole)()
 
 
@@ -107,17 +108,17 @@ def _leaning(one: Finding) -> str:
     return f"{abs(one.size):.0%} more true values lie {often} quantile than {seldom} one"
 
 
-def _by_x(one: Finding) -> str:
-    if one.kind == "mean by x":
-        return f"too {'high' if one.size > 0 else 'low'} (by {abs(one.size):.2f} sds each sd)"
-    return f"too {'narrow' if one.size > 0 else 'wide'}"
-
-
-def _where(one: Finding, x_names: Sequence[str] | None) -> str:
+def _by_x(one: Finding, x_names: Sequence[str] | None) -> str:
+    """Which way, and where in x; of a mean also by how much."""
     column = one.column or 0
-    if one.direction:
-        return f"along main direction {column + 1} of x"
-    return f"where {x_names[column] if x_names else f'x_{column + 1}'} is large"
+    name = x_names[column] if x_names else f"x_{column + 1}"
+    direction = f"main direction {column + 1} of x"
+    where = f"along {direction}" if one.direction else f"where {name} is large"
+    if one.kind == "width by x":
+        return f"too {'narrow' if one.size > 0 else 'wide'} {where}"
+    side = "high" if one.size > 0 else "low"
+    of = "that direction" if one.direction else name
+    return f"too {side} {where}: by {abs(one.size):.2f} sd per sd of {of}"
 
 
 def p_text(p_value: float) -> str:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from validation.controls import CONTROLS
 from validation.page import Block, Cell, Facts, Figure, Section, Table, Text
 from validation.page.svg import canvas, inline_svg
 from validation.palette import LIGHT
@@ -17,7 +16,7 @@ from validation.words import listing, number, plural
 from ...pictures.drawing import draw_interval
 from ...pictures.rounds import bias_reach, mark_ratios
 from ...pictures.style import short
-from ...verdict.record import ALPHA, Check
+from ...verdict.record import ALPHA, Check, control_words
 from ..sources import FitRecord
 from .by_calls import calls_blocks
 from .glance import WIDTH
@@ -34,7 +33,7 @@ def verdict_section(record: FitRecord, key: str) -> Section:
     blocks: list[Block] = []
     if check.parameters:
         blocks.append(deviation_figure(check))
-    blocks += _tests(check)
+    blocks += _tests(check, verdict.everywhere)
     blocks += calls_blocks(record.posterior)
     facts = [
         ("simulations that judged", f"{check.num_pairs:,}"),
@@ -117,7 +116,7 @@ def _numbers_table(check: Check) -> Table:
     return Table(caption, columns, rows, sortable=len(rows) > 1)
 
 
-def _tests(check: Check) -> list[Block]:
+def _tests(check: Check, everywhere: bool) -> list[Block]:
     """The panel's tests, and the same panel on answers that are wrong on purpose."""
     from validation import NOTES
 
@@ -147,10 +146,14 @@ def _tests(check: Check) -> list[Block]:
     ]
     if check.controls:
         judged = {"this answer": check.p_value}
-        judged |= {CONTROLS.get(name, name): p for name, p in check.controls.items()}
+        judged |= {control_words(name, everywhere): p for name, p in check.controls.items()}
+        cut = "" if everywhere else (
+            ". The simulations come from the prior cut to the region where the answer lies; the "
+            "answer and the prior that these tests see are both cut to it"
+        )  # fmt: skip
         blocks.append(
             Table(
-                "The same tests on answers that are wrong on purpose, which they should reject",
+                f"The same tests on answers wrong on purpose, which they should reject{cut}",
                 ("answer", "p", "verdict"),
                 tuple(
                     (name, _p(p), "rejected" if p <= ALPHA else "not rejected")

@@ -14,6 +14,7 @@ import torch
 from commands import invoke, run
 
 import abi
+from abi.cli.ending import verdict_words
 from abi.files.run_folder import RunFolder
 
 OWN = ("--simulator", "mymodule:simulate")
@@ -55,11 +56,11 @@ def test_a_users_own_function_is_fitted_and_everything_is_left_behind(folder: Pa
     assert [rounds[0][name] for name in judged] == [""] * 4
     assert all(float(rounds[1][name]) > 0 for name in judged)
     assert "before" not in rounds[1]
-    assert summary["verdict"]["headline"] in done.stdout
+    assert verdict_words(summary["verdict"]["headline"], Path("run")) in done.stdout
     assert (out / "marginals.png").read_bytes().startswith(b"\x89PNG")
     posterior = abi.load(out / "posterior.safetensors")
     assert posterior.sample((3,)).shape == (3, 2)
-    assert str(posterior.verdict) in done.stdout
+    assert verdict_words(posterior.verdict, Path("run")) in done.stdout
     assert json.loads(json.dumps(posterior.verdict.to_dict())) == summary["verdict"]
     # A prior that is an object of torch is found again by the name it was given by.
     origin = RunFolder.open(out).request()[3]

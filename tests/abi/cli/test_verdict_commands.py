@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,11 +20,13 @@ from fits import BY_GENERATOR, X_O, quick_fit
 import abi
 import abi.cli.fit
 import abi.course
+from abi.cli.ending import verdict_words
 from abi.files.parts import read_parts
 from abi.files.run_folder import RunFolder
 from abi.plan import CHECK_FRACTION, Plan
 from abi.report.summary import summarise
 from abi.rounds.problem import pose
+from abi.verdict.judge import verdict_of
 from abi.verdict.record import Check, Verdict
 from simulators.random import child_seed
 
@@ -131,9 +134,24 @@ def test_check_prints_the_verdict_and_what_it_rests_on(folder: Path) -> None:
     done = invoke("check", "run", "--num-simulations", "40")
     assert done.exit_code == 0, done.output
     posterior = abi.load("run/posterior.safetensors")
-    assert str(posterior.verdict) in done.stdout
+    assert verdict_words(posterior.verdict, Path("run")) in done.stdout
     calls = f"{posterior.verdict.num_calls} of {posterior.num_simulations:,} calls check the answer"
     assert calls in done.stdout
+
+
+def test_a_terminal_is_told_commands(tmp_path: Path) -> None:
+    """What a verdict advises in Python is a command there, on the folder that was named."""
+    run, lone = tmp_path / "my run", tmp_path / "mine.safetensors"
+    run.mkdir()
+    few = verdict_of(Check(7), x_o_p_value=0.4, num_calls=9, failures=2)
+    assert "posterior.check(600) makes more" in str(few)
+    for path in (run, lone):
+        assert f"; `abi check {shlex.quote(str(path))} --num-simulations 600` makes more" in (
+            verdict_words(few, path)
+        )
+    leaning = quick_verdict("no check sees beyond it; posterior.refine() does")
+    assert f"; `abi fit --continue '{run}' --num-sim" in verdict_words(leaning, run)
+    assert verdict_words(leaning, lone) == str(leaning)  # no rounds follow a file
 
 
 def test_failed_simulations_of_a_check_are_counted_and_cost_nothing_else(folder: Path) -> None:
@@ -328,7 +346,7 @@ def test_going_on_with_a_checked_run_keeps_the_pairs_that_were_added(folder: Pat
     assert checked.num_calls == before.num_calls + 40
     done = invoke(*again)
     assert done.exit_code == 0, done.output
-    assert str(checked) in done.stdout
+    assert verdict_words(checked, Path("run")) in done.stdout
     assert abi.load("run/posterior.safetensors").verdict == checked
     assert summary_of()["verdict"]["num_calls"] == checked.num_calls
 

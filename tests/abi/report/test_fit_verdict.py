@@ -73,7 +73,7 @@ def test_the_words_say_what_a_verdict_rests_on() -> None:
     verdict = fit_verdict(fit_of(judged(stub(2), PASSES)))
     assert "3 tests compare the answer with 300 simulations near x_o" in verdict.words
     assert "together they give p = 0.4" in verdict.words
-    assert "The same tests reject the prior in its place (p = 0.002)" in verdict.words
+    assert "The same tests reject the prior within the region (p = 0.002)" in verdict.words
     lines = " ".join(verdict.rests_on)
     assert "x_o is not unusual among the simulations near the answer (p = 0.5)" in lines
     assert "moved the answer by 0.30 sd; two exact samples differ by 0.05" in lines

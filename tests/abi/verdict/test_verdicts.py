@@ -146,7 +146,13 @@ def test_the_headline_names_the_parameter_that_is_furthest_off() -> None:
 
 
 def test_a_failure_that_no_parameter_shows_names_the_test_that_saw_it() -> None:
-    assert told(check(0.01)).headline.startswith("fails: rejected, above all by SBC (p =")
+    headline = told(check(0.01)).headline
+    assert headline.startswith("fails: rejected, above all by SBC (p =")
+    # The intervals reassure nobody: they are of data like x_o.
+    assert headline.endswith(
+        "; in which way, the intervals do not show: on average over data like x_o a mean may be "
+        "off by up to 0.10 sd, and at x_o itself by more"
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,6 +179,40 @@ def test_a_verdict_that_cannot_tell_says_what_would_go_unseen_and_what_more_woul
     assert "with 70 check pairs a bias below 0.8 sd would go unseen" in headline
     # 600 calls more than 210 narrow the interval by the root of 210 / 810.
     assert headline.endswith("posterior.check(600) would show one of 0.41")
+
+
+@pytest.mark.parametrize(
+    ("some", "words"),
+    [
+        (check(controls=SEEN | {"wide": 0.3}), "even the posterior 1.5 times too wide would go"),
+        (check(controls=SEEN | {"prior": 0.9}), "even the prior within the region would go unseen"),
+        (
+            check(controls={"prior": 0.9, "wide": 0.3}),
+            "even the prior within the region and the posterior 1.5 times too wide would go unseen",
+        ),
+        (check(0.5, deviation(bias=(0.2, 0.6))), "mu is left open: its mean may be off by 0.6 sd"),
+        (
+            check(0.5, deviation(bias=(-0.4, 0.4), ratio=(0.6, 1.1))),
+            "mu is left open: its sd may be 0.6 to 1.1 times the true one",
+        ),
+    ],
+)
+def test_a_verdict_that_cannot_tell_gives_the_reason_that_keeps_it_from_passing(
+    some: Check, words: str
+) -> None:
+    """A bias limit that a verdict may pass with is none."""
+    headline = told(some).headline
+    assert headline.startswith("cannot tell: with 200 check pairs ")
+    assert words in headline
+    assert headline.endswith("; posterior.check(600) makes more")
+
+
+def test_the_prior_is_that_of_all_x_where_all_x_are_asked_about() -> None:
+    missed = check(controls=SEEN | {"prior": 0.9})
+    verdict = verdict_of(missed, x_o_p_value=None, num_calls=9, failures=0, everywhere=True)
+    assert "even the prior in its place would go unseen" in verdict.headline
+    assert "the prior in its place p = 0.9" in str(verdict)
+    assert "the prior within the region p = 0.9" in str(told(missed))
 
 
 def test_a_verdict_without_pairs_gives_its_reason() -> None:

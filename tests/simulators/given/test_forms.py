@@ -261,6 +261,10 @@ def test_a_function_that_knows_numpy_by_its_rng_alone_gets_arrays() -> None:
     assert kinds == {np.ndarray}
 
 
+def fails_at_length() -> None:
+    raise ValueError("the step became " + "much " * 10 + "too large for the solver" + " here" * 9)
+
+
 def test_workers_do_not_share_the_noise_of_a_generator_of_the_function() -> None:
     found = recognise(own_stream, THETA).simulator
     theta = THETA[:1].repeat(40, 1)
@@ -275,6 +279,14 @@ def test_workers_do_not_share_the_noise_of_a_generator_of_the_function() -> None
     [
         (lambda theta: None, ValueError, r"`simulator` returned None; end it with `return`"),
         (lambda theta: "abc", ValueError, "`simulator` must return numbers; got 'abc'"),
+        # Each library has its own kind of them, and of many theta it may fail in another way.
+        (
+            lambda a, b: np.fft.fft([a, b]),
+            ValueError,
+            r"^`simulator` must return real numbers; got torch.complex.* absolute value\.$",
+        ),
+        (lambda theta: theta[0] + 1j * theta[1], ValueError, r"real numbers; .* absolute value\.$"),
+        (lambda theta: fails_at_length(), ValueError, r"too large for the .* \(test_forms.py"),
         (
             lambda theta: {}["key"],
             ValueError,

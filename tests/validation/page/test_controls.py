@@ -54,7 +54,7 @@ def test_the_prior_is_not_green_where_nothing_sees_it() -> None:
     assert verdict.headline == (
         "Not rejected by 2 tests, but neither are posteriors that are wrong"
     )
-    assert "with 20 pairs, do not reject the prior in its place" in verdict.words
+    assert "with 20 pairs, do not reject the pairs' prior in its place" in verdict.words
     assert verdict.next_step is not None
     assert "40 say" in verdict.next_step.text
 
@@ -63,13 +63,13 @@ def test_tests_that_were_not_tried_on_what_is_wrong_turn_nothing_green() -> None
     verdict = verdict_of(data_of(exact, ["sbc", "tarp"], 200))
     assert verdict.tone == "untested"
     assert "no proof of being right" in verdict.words
-    assert "the prior itself would pass" in verdict.words
+    assert "the pairs' prior itself would pass" in verdict.words
     assert verdict.next_step is not None
     assert "controls=True" in verdict.next_step.text
     verdict = verdict_of(data_of(exact, ["sbc", "c2st"], 200))
     assert verdict.tone == "untested"
-    assert "were not run on the prior in its place" in verdict.words
-    assert "the prior itself" not in verdict.words
+    assert "were not run on the pairs' prior in its place" in verdict.words
+    assert "the pairs' prior itself" not in verdict.words
 
 
 def test_an_exact_posterior_is_green_by_tests_that_see_both(tried: Report) -> None:
@@ -79,7 +79,7 @@ def test_an_exact_posterior_is_green_by_tests_that_see_both(tried: Report) -> No
         assert min(tried.controls[control].values()) <= 0.05
     verdict = verdict_of(report_data(tried))
     assert verdict.tone == "not-rejected"
-    assert "reject the prior in its place" in verdict.words
+    assert "reject the pairs' prior in its place" in verdict.words
     assert "no proof of being right" in verdict.words
     assert any("the posterior 1.5 times too wide: rejected by" in s for s in verdict.rests_on)
 
@@ -89,15 +89,15 @@ def test_tests_that_see_only_one_of_the_two_turn_nothing_green() -> None:
     assert min(data["controls"]["wide"].values()) <= 0.05 < min(data["controls"]["prior"].values())
     verdict = verdict_of(data)
     assert verdict.tone == "untested"
-    assert verdict.headline.endswith("but neither is the prior")
+    assert verdict.headline.endswith("but neither is the pairs' prior")
 
 
 def test_the_controls_are_printed_and_stand_beside_the_tests(tried: Report) -> None:
     printed = str(tried)
-    assert "  the prior in its place: score_rank p = 0.00" in printed
+    assert "  the pairs' prior in its place: score_rank p = 0.00" in printed
     assert "  the posterior 1.5 times too wide: " in printed
     table = summary_table(report_data(tried))
-    assert {"p of the prior", "p if 1.5 times wider"} <= set(table.columns)
+    assert {"p of the pairs' prior", "p if 1.5 times wider"} <= set(table.columns)
     assert all(len(row) == len(table.columns) for row in table.rows)
     code = validation_sections(report_data(tried))[-1].blocks[1]
     assert code.kind == "code"
@@ -111,7 +111,7 @@ def test_several_files_are_as_green_as_the_least_tried(tried: Report) -> None:
         for order in (tests, tests[::-1]):
             assert verdict_over(order).tone == tone
     words = verdict_over([good, blind]).words
-    assert "the prior itself would pass the tests of blind" in words
+    assert "the pairs' prior itself would pass the tests of blind" in words
     assert "the tests of good" not in words
 
 

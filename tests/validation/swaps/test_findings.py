@@ -65,7 +65,8 @@ def test_an_error_that_cancels_over_x_is_found_where_it_is() -> None:
     assert (one.kind, one.parameters, one.column) == ("mean by x", (0,), 0)
     (said,) = sentences([one], None, ["dose", "b", "c"])
     assert said.startswith("theta_1 is right on average, but too high")
-    assert said.endswith("where dose is large")
+    assert " where dose is large: by 0." in said
+    assert said.endswith(" sd per sd of dose")
 
 
 def test_a_dependence_that_is_missing_is_found() -> None:
