@@ -69,7 +69,7 @@ def run(
         closing(open_engine(pace.workers, pace.timeout)) as engine,
         one_thread(),
         usual_torch(),
-        FitProgress(plan.last_round, budget, pace.progress) as shown,
+        FitProgress(plan.last_round, budget, pace.progress, not plan.adaptive) as shown,
     ):
         further = state is not None and state.final and len(state.records) == plan.rounds_before
         if folder is not None:

@@ -20,6 +20,7 @@ from simulators.arguments import sample_shape as as_size
 from simulators.base import as_rows
 from simulators.random import as_count, child_seed
 from simulators.running.engines import Engine, Workers, check_workers, open_engine
+from validation.threads import one_thread
 
 from .config import ABIConfig
 from .encoders.layout import as_observations, is_observation
@@ -162,8 +163,7 @@ class ABIPosterior:
 
         Sets of items are a list of them. A ValueError names the rows it cannot answer at.
         """
-        shape = as_size(sample_shape)
-        q, rows = self._elsewhere(x, several=True)
+        shape, (q, rows) = as_size(sample_shape), self._elsewhere(x, several=True)
         draws = q.sample(shape.numel(), rows, child_seed(seed, DRAWS_KEY))
         return draws.reshape(*shape, len(rows), self.theta_dim)
 
@@ -233,7 +233,7 @@ class ABIPosterior:
             return self
         seed = child_seed(self.seed, CHECK_KEY, 0 if self.pairs is None else self.pairs.num_calls)
         how = problem, engine, slow_dir, seed
-        with usual_torch():
+        with one_thread(), usual_torch():
             pairs, verdict = judge_further(answer, self.pairs, num_calls, *how)
         return replace(self, pairs=pairs, verdict=verdict)
 

@@ -25,11 +25,13 @@ _PHASES = {
 class FitProgress:
     """Shows a fit on the terminal; silent when ``shown`` is False.
 
-    Used as a context manager. On a screen that cannot be redrawn, one line a round is printed.
+    Used as a context manager. On a screen that cannot be redrawn, one line a round is printed. How
+    many rounds there will be is told where it is ``settled``: a fit may choose as it goes.
     """
 
-    def __init__(self, num_rounds: int, num_simulations: int, shown: bool):
+    def __init__(self, num_rounds: int, num_simulations: int, shown: bool, settled: bool = True):
         self._num_rounds, self._num_simulations = num_rounds, num_simulations
+        self._settled = settled
         self._bar: Any = _make_bar() if shown else None
         self._task: Any = None
         self._round = 1
@@ -88,12 +90,15 @@ class FitProgress:
             if record.dropped_fraction and record.selected:
                 lost += f"  dropped {record.dropped_fraction:.1%} of theta"
             self._bar.console.print(
-                f"round {record.round}/{self._num_rounds}  "
+                f"{self._named(record.round)}  "
                 f"calls {self._calls:,}/{self._num_simulations:,}  "
                 f"{_pairs(record)}{lost}  {record.seconds:.0f} s",
                 highlight=False,
                 soft_wrap=True,
             )
+
+    def _named(self, number: int) -> str:
+        return f"round {number}/{self._num_rounds}" if self._settled else f"round {number}"
 
     def _show(self, phase: str, share: float, calls: int) -> None:
         if self._bar is None:
@@ -101,7 +106,7 @@ class FitProgress:
         self._bar.update(
             self._task,
             completed=self._round - 1 + share,
-            description=f"round {self._round}/{self._num_rounds}  {phase}",
+            description=f"{self._named(self._round)}  {phase}",
             state=f"calls {calls:,}/{self._num_simulations:,}",
         )
 
@@ -117,12 +122,15 @@ def _make_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console = Console(stderr=True)  # standard output is for results
+    redrawn = console.is_interactive or console.is_jupyter  # else a bar leaves an empty line
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         TextColumn("{task.fields[state]}"),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),  # standard output is for results
+        console=console,
         transient=True,
+        disable=not redrawn,
     )

@@ -8,11 +8,13 @@ choice; B random choices b give its null, its own p-value
 
 and, at no further price, the null of anything made of all of them. What is made here is
 
-    C(b) = sum_m w_m cot(pi p_m(b)),   p = #{ b : C(b) >= C(0) } / (B + 1),
+    C(b) = sum_m w_m cot(pi p_m(b) / 2),   p = #{ b : C(b) >= C(0) } / (B + 1),
 
-which the least p-values decide, and which gains where several tests agree (Liu & Xie 2020). It is
-exact for any number of tests, however correlated, in place of a correction that assumes the worst
-(Westfall & Young 1993). The least p-value alone is as exact and loses up to .1 of power more.
+which the least p-values decide, and which gains where several tests agree (Liu & Xie 2020). No term
+is negative (Liu, Meng & Pillai 2025): by their cotangent of pi p a p-value near 1, which some tests
+give of what is clearly wrong, took away what another's near 0 had said. It is exact for any number
+of tests, however correlated, in place of a correction that assumes the worst (Westfall & Young
+1993). The least p-value alone is as exact and loses up to .1 of power more.
 
 The tests are those of :mod:`.statistics`: of :mod:`validation.methods` in a form that is trained in
 closed form, for every swap anew.
@@ -44,7 +46,8 @@ _OF_A_DENSITY = 2.0
 class Panel:
     """The p-value over all tests, and each test's own, by name.
 
-    The statistic is -log10 of what the p-value would be if C were Cauchy's, as it nearly is.
+    The statistic is -log10 of what the p-value would be if C were the upper half of a Cauchy law,
+    as it nearly is where it is large.
     """
 
     p_value: float
@@ -68,7 +71,7 @@ def panel(candidates: Candidates, seed: int, num_swaps: int = NUM_SWAPS) -> Pane
     weights = torch.tensor([(_WEIGHTS | known).get(name, 1.0) for name in statistics])
     p_values, p_value, together = combined(torch.stack(list(statistics.values())), weights)
     named = dict(zip(statistics, p_values.tolist(), strict=True))
-    size = -(0.5 - torch.arctan(together / weights.sum()) / torch.pi).log10()
+    size = -(1.0 - 2.0 * torch.arctan(together / weights.sum()) / torch.pi).log10()
     return Panel(p_value, named, float(size[0]), size[1:])
 
 
@@ -80,7 +83,7 @@ def combined(statistics: Tensor, weights: Tensor) -> tuple[Tensor, float, Tensor
     count = statistics.shape[1]
     ordered = statistics.sort(dim=1).values
     at_least = count - torch.searchsorted(ordered, statistics, right=False)
-    p_values = (at_least.double() - 0.5) / count  # of all: that of 1 has a cotangent too
-    together = weights.double() @ (1.0 / torch.tan(torch.pi * p_values))
+    p_values = (at_least.double() - 0.5) / count
+    together = weights.double() @ (1.0 / torch.tan(0.5 * torch.pi * p_values))
     p_value = float((together >= together[0]).double().mean())
     return at_least[:, 0].double() / count, p_value, together

@@ -22,6 +22,8 @@ from torch.autograd.function import once_differentiable
 from zuko.nn import MaskedLinear
 from zuko.transforms import MonotonicRQSTransform
 
+from validation.threads import one_blas_thread
+
 from .inverse import Ordered
 from .network import Layer, Layout, Network, Seen
 from .normal import log_normal
@@ -76,7 +78,8 @@ class CompiledFlow(nn.Module):
     @torch.no_grad()
     def to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Where the flow maps theta (n, d) in its base, (n, d), and the log slope, (n,)."""
-        parts = [self._to_base(*part) for part in _parts(theta, context)]
+        with one_blas_thread():
+            parts = [self._to_base(*part) for part in _parts(theta, context)]
         base, log_slope = zip(*parts, strict=True)
         return torch.cat(base), torch.cat(log_slope)
 
@@ -84,7 +87,8 @@ class CompiledFlow(nn.Module):
     def from_base(self, base: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The theta (n, d) that :meth:`to_base` maps to these (n, d), and its log slope, (n,)."""
         steps = self._steps_back()
-        parts = [_back(steps, *part) for part in _parts(base, context)]
+        with one_blas_thread():
+            parts = [_back(steps, *part) for part in _parts(base, context)]
         theta, log_slope = zip(*parts, strict=True)
         return torch.cat(theta), torch.cat(log_slope)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 import abi
 from abi.files.parts import read_parts
+from abi.files.same_model import FILE
 from abi.rounds.record import RoundRecord
 from simulators import from_function
 
@@ -61,6 +62,7 @@ def as_version_6_run(folder: Path) -> None:
         old = {name: header[name] for name in ("tolerance", "kernel", "log_threshold")}
         old |= {"model": model, "records": [_record(values) for values in header["records"]]}
         write_version_6(path, "abi-round", kept, old)
+    (folder / FILE).unlink(missing_ok=True)  # it kept nothing to tell its model by
     path = folder / "request.safetensors"
     tensors, header = read_parts(path, "abi-request")
     left_out = ("format", "version", "check_fraction", "stop_when")

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor, nn
 
+from abi.generators.compiled import flow as flow_module
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.compiled.network import Layout, Network
 from abi.generators.compiled.training import DeviceFlow, trainable
@@ -230,3 +232,28 @@ def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows
     for ours, known in ((out, expected), (into, of_weights), (found, of_x)):
         torch.testing.assert_close(ours, known.detach(), atol=1e-3, rtol=1e-4)
     assert network.gradients(plain, seen, of_outputs, into.numpy(), first=True) is None
+
+
+@pytest.mark.parametrize("way", ["to_base", "from_base"])
+def test_its_products_run_on_one_thread_whatever_the_users_setting(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that wait for each other made draws ten times as slow on two cores."""
+
+    def threads() -> set[int]:
+        return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+    compiled, (theta, context) = CompiledFlow(_flow(2, 3)), _rows(2, 3)
+    getattr(compiled, way)(theta, context)  # its libraries are loaded
+    seen, parts = [], flow_module._parts
+
+    def watched(*rows: Any) -> Any:
+        seen.append(threads())
+        return parts(*rows)
+
+    monkeypatch.setattr(flow_module, "_parts", watched)
+    with threadpool_limits(2, user_api="blas"):
+        own = threads()
+        getattr(compiled, way)(theta, context)
+        assert threads() == own
+    assert seen == [{1}]

@@ -34,3 +34,11 @@ def test_a_round_that_selects_prints_by_what(capsys: pytest.CaptureFixture[str])
     line = printed(again, capsys)
     assert "pairs 100 of 100 within 1.7" in line
     assert "dropped 12.5% of theta" in line
+
+
+def test_rounds_that_the_fit_may_add_are_not_counted_ahead(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with FitProgress(2, 1_000, shown=True, settled=False) as shown:
+        shown.finish(RECORD)
+    assert "round 1  calls 100/1,000" in capsys.readouterr().err

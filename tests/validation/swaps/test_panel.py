@@ -105,6 +105,14 @@ def test_a_statistic_counts_by_its_order_alone() -> None:
     assert together == together_told
 
 
+def test_a_test_that_sees_nothing_takes_nothing_from_one_that_does() -> None:
+    statistics = torch.randn(4, 500, generator=torch_generator(4))
+    statistics[0, 0], statistics[1:, 0] = 100.0, -100.0  # p-values of 1 / 500 and of 1
+    each, together, _ = combined(statistics, torch.ones(4))
+    assert each.tolist() == [1 / 500, 1.0, 1.0, 1.0]
+    assert together <= 0.03  # four tests, of which one is as sure as it can be
+
+
 def test_ties_count_against_the_observed() -> None:
     each, together, _ = combined(torch.ones(2, 50), torch.ones(2))
     assert each.tolist() == [1.0, 1.0]
