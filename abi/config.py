@@ -24,7 +24,7 @@ from simulators.arguments import (
     settle,
 )
 
-from .encoders.choice import FIXED, LEARNED, OF_THETA
+from .encoders.choice import FIXED, LEARNED, OF_PAIRS
 from .generators.flow_network import FlowSettings
 from .generators.push_forward.potnet import POTNetSettings
 from .generators.push_forward.wgan import WGANSettings
@@ -33,7 +33,7 @@ from .training.loop import TrainingSettings
 Encoder = Literal[
     "auto",
     "flat", "sorted", "moments", "moments+sorted", "principal", "principal+lags", "transitions",
-    "regression", "selected", "deep_set", "conv", "both_orders",
+    "atoms", "regression", "selected", "deep_set", "conv", "both_orders",
 ]  # fmt: skip
 Proposal = Literal["truncated", "generator"]
 Adjustment = Literal["none", "quantile", "conditional"]
@@ -59,9 +59,9 @@ class ABIConfig:
         kappa: width of the quadratic part of the quantile loss [eq. 2.7].
         hidden: widths of the quantile network's layers [d_1, ..., d_L, Definition 2.4].
         encoder: what the networks see of x: "flat" (x as it is), "sorted", "moments",
-            "moments+sorted", "principal", "principal+lags", "transitions", "regression",
+            "moments+sorted", "principal", "principal+lags", "transitions", "atoms", "regression",
             "selected", and the learned "deep_set", "conv" and "both_orders". "auto" takes the one
-            that predicts best.
+            that predicts best, of all but "deep_set" and "conv".
         fine_tune: start the quantile network from the last round's weights [Section 2.2.3].
         network_training: how the quantile network is trained.
         proposal: where rounds after the first draw theta. "truncated": from the prior, cut to the
@@ -232,7 +232,7 @@ _RULES: dict[str, Rule] = {
     "standardize": flag,
     "kappa": POSITIVE,
     "hidden": layers(least=1),
-    "encoder": choice("auto", *FIXED, *OF_THETA, *LEARNED),
+    "encoder": choice("auto", *FIXED, *OF_PAIRS, *LEARNED),
     "fine_tune": flag,
     "network_training": of_type(TrainingSettings),
     "proposal": choice(*get_args(Proposal)),

@@ -12,8 +12,10 @@ autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectr
 *transitions* the moments of values and of the increments that follow them
 (:mod:`abi.encoders.transition`), for paths.
 
-*regression* is what a straight line predicts of theta, and *selected* the values of x that tell of
-theta, where half of them or more do not (:mod:`abi.encoders.of_theta`).
+*atoms* is the moments and the share of items at the least or largest value
+(:mod:`abi.encoders.atoms`), tried where these pile up there. *regression* is what a straight line
+predicts of theta, and *selected* the values of x that tell of theta, where half of them or more do
+not (:mod:`abi.encoders.of_theta`).
 
 Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
 *both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
@@ -41,7 +43,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, sorted_by_each
+from .atoms import Atoms, pile_up
+from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, enough, sorted_by_each
 from .layout import PLAIN, Layout
 from .masked import MASKED, masked
 from .moments import moments
@@ -54,9 +57,11 @@ FIXED = (
 )  # fmt: skip
 LEARNED = ("deep_set", "conv", "both_orders")
 OF_THETA = ("regression", "selected")
+OF_PAIRS = ("atoms", *OF_THETA)
+"""Those that are tried where pairs say that they may help."""
 OWN_ENCODER = "your module"
 """What a module of the user's is called."""
-_SETS = ("sorted", "moments", "moments+sorted")  # see no order
+_SETS = ("sorted", "moments", "moments+sorted", "atoms")  # see no order
 _FEW = 4  # values that may be a sample
 _MANY = 10  # fewer items have no gaps to speak of, fewer values no axes
 _ROWS = 8192  # at a time
@@ -94,7 +99,7 @@ def candidates(
     """The fixed encoders that can tell something about x (n, x_dim).
 
     Two or three values that nobody has called items are what they are. Given pairs of x (n, p) and
-    theta on the real line (n, d), also those that are found with theta.
+    theta on the real line (n, d), also those that these say may help.
     """
     seen = layout.seen(x_dim)
     x_dim, layout = len(seen), layout.measured
@@ -110,6 +115,8 @@ def candidates(
         names += ["principal"]
     if num_items >= _MANY:
         names += ["principal+lags", "transitions"]
+    if pairs is not None and layout.missing == "nothing" and num_items >= _MANY:
+        names += ["atoms"] if pile_up(layout.items(enough(pairs[0][:, seen]))).any() else []
     if pairs is not None and layout.missing == "nothing" and _MANY <= x_dim <= MOST_VALUES:
         x, z = pairs
         names += ["regression"] if z.shape[1] < x_dim else []
@@ -180,7 +187,7 @@ def build_encoder(
     if encoder in _MODULES:
         return _MODULES[encoder](x, layout)
     if encoder not in FIXED:
-        names = ", ".join((*FIXED, *OF_THETA, *LEARNED))
+        names = ", ".join((*FIXED, *OF_PAIRS, *LEARNED))
         raise ValueError(f"`encoder` must be one of {names}, or a torch module; got {encoder!r}.")
     return _Fixed(partial(encode, encoder=encoder, layout=layout), x)
 
@@ -191,6 +198,7 @@ _MODULES: dict[str, Callable[[Tensor, Layout], nn.Module]] = {
     "principal": lambda x, layout: PrincipalScores(x, layout, lags=False),
     "principal+lags": lambda x, layout: PrincipalScores(x, layout, lags=True),
     "transitions": Transitions,
+    "atoms": Atoms,
     "deep_set": DeepSet,
     "conv": SeriesEncoder,
     "both_orders": BothOrders,

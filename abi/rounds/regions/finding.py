@@ -6,10 +6,10 @@ region
     T = { theta : q(theta) >= c },   c the alpha-quantile of q(theta) under its own draws,
 
 holds the posterior at x_o up to about alpha. A flow may have wide thin tails that no theta lies in;
-there c is larger: as far below the median of q as all but 0.5% of the theta held out from its
-training lie below that of q at their own x, and two nats farther. Regions of the M/G/1 queue have a
-third of the volume then, and hold as much of the exact posterior. To let theta held out lower c as
-well won nothing where flows are too sure of themselves: the larger regions cost what they saved.
+there c is larger, by what theta held out from its training say (:mod:`.edge`). Regions of the
+M/G/1 queue have a third of the volume then, and hold as much of the exact posterior. To let theta
+held out lower c as well won nothing where flows are too sure of themselves: the larger regions cost
+what they saved.
 
 Pairs whose theta come from the prior cut to T have the same theta | x_o: the prior's density
 cancels, and each of them serves the next round. Regions are nested: a theta must lie in all of
@@ -66,6 +66,7 @@ from ...generators.base import GenerativeModel
 from ...generators.conditional import ConditionalFlows
 from ...generators.flow import FlowModel
 from .drawing import PER_DRAW, can_fill, can_resample, draw_by_rejection, is_wide
+from .edge import threshold
 from .leaning import leaned_on
 from .region import AnyRegion, Region, SharedRegion
 
@@ -74,7 +75,6 @@ _WORTH = 0.25  # of theta inside the regions before
 _MOST = 0.5  # of them, of more than a few parameters: no later region will be worth making
 _FEW, _GAIN = 3, 2.0  # parameters, and times as many pairs
 _LEAST_HELD, _LITTLE, _SURE = 200, 0.05, 2.0  # theta held out; nats; standard errors
-_LEFT_OUT, _CAUTION = 0.005, 2.0  # share of held-out theta beyond the edge, and nats to spare
 _LEAST_PAIRS, _LEAST_SHARE = 5, 0.05  # inside
 _DRAWS = 20_000  # of q, that place its threshold and its box
 _FEW_DRAWS = 5_000  # where the edge is no far tail
@@ -146,6 +146,11 @@ def bounds(
     left = before if len(held) < len(before) else ()
     share = share_inside(region, theta)
     wanted = left or worthwhile(region, theta, num_calls, share)
+    if not wanted and asked.several is None and theta.shape[1] <= _FEW:
+        nearer = high_density_region(model, asked.prior, held, seed, theta=theta, few=True)
+        share_nearer = share_inside(nearer, theta)
+        if worthwhile(nearer, theta, num_calls, share_nearer):
+            more, share, wanted = (*held, nearer), share_nearer, True
     if not (wanted and can_fill(asked.prior, more, child_seed(seed, 2))):
         return Bounds(before, filled=not wanted and theta.shape[1] > _FEW and share > _MOST)
     return Bounds(more, share, left)
@@ -158,6 +163,8 @@ def high_density_region(
     seed: int,
     outside: float | None = None,
     theta: Tensor | None = None,
+    *,
+    few: bool = False,
 ) -> Region:
     """The region of a model, no narrower than the prior can fill.
 
@@ -172,10 +179,12 @@ def high_density_region(
         outside: share of q's draws beyond the edge, whatever theta held out say; as above when
             omitted.
         theta: of the pairs that q has learned from (n, d), of which some must lie inside.
+        few: whether few theta held out may say where the edge is (:mod:`.edge`).
     """
     drops = model.drops() if outside is None and is_wide(model) else None
     num_draws = _DRAWS if outside is None else _FEW_DRAWS
-    return _region_of(model, prior, before, seed, outside or OUTSIDE, drops, num_draws, theta)
+    edge = outside or OUTSIDE, drops, few
+    return _region_of(model, prior, before, seed, edge, num_draws, theta)
 
 
 def shared_region(
@@ -195,7 +204,7 @@ def shared_region(
     keys = [child_seed(seed, row) for row in range(len(x))]
     models = [q.at(row) for row in x]
     parts = [
-        _region_of(model, prior, before, key, OUTSIDE, drops, _FEW_DRAWS, theta)
+        _region_of(model, prior, before, key, (OUTSIDE, drops, False), _FEW_DRAWS, theta)
         for model, key in zip(models, keys, strict=True)
     ]
     return SharedRegion(
@@ -212,15 +221,14 @@ def _region_of(
     prior: Prior,
     before: tuple[AnyRegion, ...],
     seed: int,
-    outside: float,
-    drops: Tensor | None,
+    edge: tuple[float, Tensor | None, bool],
     num_draws: int,
     theta: Tensor | None,
 ) -> Region:
-    """The region, given how far theta held out lie below the densities of their draws."""
+    """The region, given what its ``edge`` is drawn by."""
     draws = model.sample(num_draws, child_seed(seed, 0))
     log_density = model.log_prob(draws)
-    log_threshold = _threshold(log_density, outside, drops)
+    log_threshold = threshold(log_density, *edge)
     draws = draws[log_density >= log_threshold]
     region = Region(model, log_threshold, draws.amin(dim=0), draws.amax(dim=0))
     if theta is not None:
@@ -275,16 +283,3 @@ def _is_straight(model: GenerativeModel) -> bool:
     if len(gains) < _LEAST_HELD:
         return False
     return float(gains.mean() + _SURE * gains.std() / math.sqrt(len(gains))) < _LITTLE
-
-
-def _threshold(log_density: Tensor, outside: float, drops: Tensor | None) -> float:
-    """The log density of q at its region's edge, given that of draws of q.
-
-    Flows of a queue have wide thin tails that no theta lies in: where enough theta were held out,
-    they may draw the edge nearer, to where it leaves out ``_LEFT_OUT`` of them, and some nats.
-    """
-    by_draws = float(log_density.quantile(outside))
-    if drops is None or len(drops) * _LEFT_OUT < 1.0:
-        return by_draws
-    by_theta = float(log_density.median() - drops.quantile(1.0 - _LEFT_OUT) - _CAUTION)
-    return max(by_draws, by_theta)

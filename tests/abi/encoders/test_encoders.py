@@ -83,6 +83,27 @@ def test_what_auto_chooses_from_fits_the_data() -> None:
     assert candidates(50, Layout(num_series=2)) == FIXED
 
 
+def test_values_that_pile_up_at_an_end_are_counted() -> None:
+    generator = torch_generator(1)
+    x = torch.randn(200, 30, generator=generator).exp()
+    z = torch.randn(200, 2, generator=generator)
+    assert "atoms" not in candidates(30, Layout(), (x, z))  # one value in many is the least
+    below = x.masked_fill(x < 0.5, 0.0)  # a detection limit
+    assert "atoms" in candidates(30, Layout(), (below, z))
+    assert "atoms" in candidates(30, Layout(), (x.clamp_max(2.0), z))  # it saturates
+    assert "atoms" not in candidates(30, Layout(), (torch.zeros(200, 30), z))  # nothing else
+    features = build_encoder("atoms", below)(below)
+    shares = torch.stack([(below == 0.0).float().mean(dim=1), features[:, 2]])
+    assert float(torch.corrcoef(shares)[0, 1]) > 0.99
+    assert torch.equal(features[:, 3], torch.zeros(200))  # the largest is one alone
+    shuffled = below[:, torch.randperm(30, generator=generator)]
+    torch.testing.assert_close(build_encoder("atoms", below)(shuffled), features)
+    # A file holds what makes it up.
+    again = build_encoder("atoms", torch.zeros(2, 30))
+    again.load_state_dict(build_encoder("atoms", below).state_dict())
+    assert torch.equal(again(below), features)
+
+
 def test_a_learned_encoder_is_tried_where_the_order_of_many_items_tells_little() -> None:
     does_not = {"flat": 0.3, "sorted": 0.2, "moments": 0.1}
     assert learned_for(50, Layout(), does_not) == "both_orders"
