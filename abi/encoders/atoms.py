@@ -15,6 +15,7 @@ from .layout import Layout
 from .moments import moments
 
 _LEAST = 0.02  # of all items: values that are rarer tell next to nothing
+_SPREAD = 6.0  # standard errors, between places where values pile up alike
 
 
 class Atoms(nn.Module):
@@ -43,9 +44,16 @@ class Atoms(nn.Module):
 
 
 def pile_up(items: Tensor) -> Tensor:
-    """Whether many, yet not nearly all, of items (n, k, m) are at the least or largest, (2, m)."""
-    share = (items.flatten(end_dim=1)[:, None] == _ends(items)).float().mean(dim=0)
-    return (share >= _LEAST) & (share <= 1.0 - _LEAST)
+    """Whether many, yet not nearly all, of items (n, k, m) are at the least or largest, (2, m).
+
+    And as many at each of the k places, but for chance: in a series, which begins with zeros or
+    ends with them, where they are tells more than how many.
+    """
+    at_places = (items[:, :, None] == _ends(items)).float().mean(dim=0)
+    share = at_places.mean(dim=0)
+    error = (share * (1.0 - share) / len(items)).sqrt()
+    alike = at_places.amax(dim=0) - at_places.amin(dim=0) <= _SPREAD * error
+    return (share >= _LEAST) & (share <= 1.0 - _LEAST) & alike
 
 
 def _ends(items: Tensor) -> Tensor:

@@ -92,6 +92,8 @@ def test_values_that_pile_up_at_an_end_are_counted() -> None:
     assert "atoms" in candidates(30, Layout(), (below, z))
     assert "atoms" in candidates(30, Layout(), (x.clamp_max(2.0), z))  # it saturates
     assert "atoms" not in candidates(30, Layout(), (torch.zeros(200, 30), z))  # nothing else
+    ending = x.masked_fill(torch.arange(30) >= 30 * torch.rand(200, 1, generator=generator), 0.0)
+    assert "atoms" not in candidates(30, Layout(), (ending, z))  # a series: it says where
     features = build_encoder("atoms", below)(below)
     shares = torch.stack([(below == 0.0).float().mean(dim=1), features[:, 2]])
     assert float(torch.corrcoef(shares)[0, 1]) > 0.99
