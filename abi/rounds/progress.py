@@ -98,7 +98,8 @@ class FitProgress:
             )
 
     def _named(self, number: int) -> str:
-        return f"round {number}/{self._num_rounds}" if self._settled else f"round {number}"
+        known = self._settled or number == self._num_rounds  # the last one says so
+        return f"round {number}/{self._num_rounds}" if known else f"round {number}"
 
     def _show(self, phase: str, share: float, calls: int) -> None:
         if self._bar is None:

@@ -41,4 +41,10 @@ def test_rounds_that_the_fit_may_add_are_not_counted_ahead(
 ) -> None:
     with FitProgress(2, 1_000, shown=True, settled=False) as shown:
         shown.finish(RECORD)
-    assert "round 1  calls 100/1,000" in capsys.readouterr().err
+        assert "round 1  calls 100/1,000" in capsys.readouterr().err
+        shown.expect(3)
+        shown.finish(replace(RECORD, round=2))
+        shown.finish(replace(RECORD, round=3))
+    printed = capsys.readouterr().err
+    assert "round 2  calls" in printed
+    assert "round 3/3  calls" in printed  # the last one knows
