@@ -95,7 +95,8 @@ def fit(
             scheduler (``"tcp://host:8786"``), its ``Client``, or one such as ``SLURMCluster``.
         timeout: seconds after which a simulation counts as failed.
         run_dir: folder in which the fit keeps every finished round, and the simulations of a slow
-            one as they come. :func:`resume` goes on from there after an interruption.
+            one as they come. :func:`resume` goes on from there after an interruption; one more
+            simulation is made, by which it knows the simulator again.
         device: where the networks train, such as "cuda". When omitted: where ``x_o`` is. Prior,
             simulator and posterior stay on the CPU.
         progress: show a progress bar.
