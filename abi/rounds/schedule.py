@@ -10,10 +10,6 @@ more than three parameters fills half of where its pairs come from. Such answers
 a quarter, a region worth making, in the rounds that followed (SLCP, 1,000 to 10,000 calls), and
 their networks were a fifth of the time. A fit that may stop early has the rounds to stop after.
 
-Where the first region of three parameters or fewer comes as late as before the last round, its
-calls are shared by two. (Of thirty epidemics, 1,000 calls, one fell from .83 to .63, one rose by
-.01; thirty-five pairs of moons, six of them such, kept their mean.)
-
 Of predator-prey fits at 1,000 calls, whose posterior is a millionth of the prior, six observations
 fell from a mean C2ST of .77 to .63, and one of near extinction, 10,000 calls, from .87 to .54.
 Posteriors that fill more than a tenth of each region have the rounds of the plan. Of GLMs with ten
@@ -34,7 +30,6 @@ _MOST, _LEFT = 0.4, 0.25  # of the calls that are left, in a round; of all, for 
 _AFTER = 2  # rounds at most, where regions have narrowed and none is added
 _LEAST = 100  # calls of a round that is added
 _FEW = 5  # parameters, for which it makes as many calls as the one before
-_FEW_PARAMETERS = 3  # of which each region is worth making that doubles the pairs inside
 
 
 class Done(Protocol):
@@ -96,16 +91,9 @@ def next_round(plan: Plan, done: Sequence[Done], theta_dim: int, *, given: bool 
     if added:
         return Next(added, rounds)
     settled = bool(done) and done[-1].filled and plan.stop_when is None
-    rounds = 1 if settled else max(rounds, 2 if _found_late(done, theta_dim) else 1)
+    rounds = 1 if settled else max(rounds, 1)
     weights = [plan.config.growth**k for k in range(rounds)]
     return Next(int(left / sum(weights)), rounds)
-
-
-def _found_late(done: Sequence[Done], theta_dim: int) -> bool:
-    """Whether the first region, of few parameters, was found only now: it is wide as a rule."""
-    shares = [before.narrowed for before in done]
-    first = len(shares) > 1 and all(share is None for share in shares[:-1])
-    return theta_dim <= _FEW_PARAMETERS and first and shares[-1] is not None and shares[-1] < 1.0
 
 
 def _planned(plan: Plan, done: Sequence[Done], first: int) -> Next:

@@ -9,7 +9,8 @@ Fewer may only where the region is not worth making otherwise: their farthest, a
 as an exponential law that begins at their median gives to as many as were not seen. First flows of
 200 to 500 pairs have tails that reach ten nats down, and their regions held so much of the prior
 that none was made: of thirty epidemics, 1,000 calls, C2ST of two fell from .71 and .69 to .54 by
-this, and the mean by .01. Trusted at once, it cost those as much whose first regions are good.
+this, and the mean by .01; of fifty-five pairs of moons ten changed, and the mean did not. Trusted
+at once, it cost those as much whose first regions are good.
 """
 
 from __future__ import annotations

@@ -67,17 +67,6 @@ def test_rounds_are_added_while_the_regions_narrow() -> None:
     assert len(first_wide) == 5
 
 
-def test_a_first_region_that_comes_late_is_not_the_last() -> None:
-    plan = plan_of(1_000)
-    planned = rounds(plan, [None, None, None])
-    late = rounds(plan, [None, 0.2, 0.3, None])
-    assert (len(planned), len(late)) == (3, 4)
-    assert late[:2] == planned[:2]
-    assert late[2] < late[3]
-    assert len(rounds(plan, [0.3, 0.2, 0.3, None])) == 3  # one had come before
-    assert len(rounds(plan, [None, 0.2, 0.3, None], theta_dim=5)) == 3
-
-
 def test_an_answer_that_fills_where_its_pairs_come_from_has_one_more_round() -> None:
     plan = plan_of(10_000)
     done = [Made(plan.calls(1), None, filled=True)]
