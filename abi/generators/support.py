@@ -22,6 +22,7 @@ from simulators import Prior, sample_prior
 from ..training.torch_settings import unvalidated
 
 _EDGE = 1e-6  # of a box's width: nearer its ends their distance counts, for shares lose it
+_FAR = 4.7  # sds: what is less far out is farther from an end than that
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +87,28 @@ class Support:
         A prior may reach over decades: near an end, what counts is the distance from it.
         """
         low, high = self.lower[self.boxed], self.upper[self.boxed]
-        below, above = (theta - low) / (high - low), (high - theta) / (high - low)
-        z: Tensor = torch.special.ndtri(below.clamp(_EDGE, 1.0 - _EDGE))
-        z = z.where(below > _EDGE, torch.special.ndtri(below.maximum(_nearest(low, high))))
-        return z.where(above > _EDGE, -torch.special.ndtri(above.maximum(_nearest(high, low))))
+        share = (theta - low) / (high - low)
+        z: Tensor = torch.special.ndtri(share.clamp(_EDGE, 1.0 - _EDGE))
+        near = (z.abs() > _FAR).any(dim=1)
+        if near.any():
+            below, above = share[near], (high - theta[near]) / (high - low)
+            at_low = torch.special.ndtri(below.maximum(_nearest(low, high)))
+            at_high = -torch.special.ndtri(above.maximum(_nearest(high, low)))
+            z[near] = z[near].where(below > _EDGE, at_low).where(above > _EDGE, at_high)
+        return z
 
     def _box_from_real(self, z: Tensor) -> Tensor:
         """The inverse of :meth:`_box_to_real`."""
         low, high = self.lower[self.boxed], self.upper[self.boxed]
         theta: Tensor = low + (high - low) * torch.special.ndtr(z)
-        # Far out torch's float32 distribution function is 0; its logarithm is exact.
-        below, above = (torch.special.log_ndtr(side).exp() for side in (z, -z))
-        from_low = low + (high - low) * below.maximum(_nearest(low, high))
-        from_high = high - (high - low) * above.maximum(_nearest(high, low))
-        return theta.where(below > _EDGE, from_low).where(above > _EDGE, from_high)
+        near = (z.abs() > _FAR).any(dim=1)
+        if near.any():
+            # Far out torch's float32 distribution function is 0; its logarithm is exact.
+            below, above = (torch.special.log_ndtr(side).exp() for side in (z[near], -z[near]))
+            at_low = low + (high - low) * below.maximum(_nearest(low, high))
+            at_high = high - (high - low) * above.maximum(_nearest(high, low))
+            theta[near] = theta[near].where(below > _EDGE, at_low).where(above > _EDGE, at_high)
+        return theta
 
     def log_jacobian(self, z: Tensor) -> Tensor:
         """Log of |d theta / d z|, (n, d) -> (n,)."""

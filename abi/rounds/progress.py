@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from simulators.running.progress import screen
+
 from .record import RoundRecord
 
 # Share of a round's time that its phases take, about: only the time left depends on them.
@@ -120,11 +122,9 @@ def _pairs(record: RoundRecord) -> str:
 
 
 def _make_bar() -> Any:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)  # standard output is for results
-    redrawn = console.is_interactive or console.is_jupyter  # else a bar leaves an empty line
+    console, redrawn = screen()
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),

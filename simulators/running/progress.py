@@ -49,7 +49,6 @@ class Progress:
         return f", {self._failed} failed" if self._failed else ""
 
     def _show(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
@@ -63,12 +62,23 @@ class Progress:
                 TextColumn("{task.fields[failed]}"),
                 _rate_column(),
                 TimeRemainingColumn(elapsed_when_finished=True),
-                console=Console(stderr=True),
+                console=screen()[0],
             )
             self._task = self._bar.add_task(
                 "", total=self._total, completed=self._done, failed=self._failures()
             )
             self._bar.start()
+
+
+def screen() -> tuple[Any, bool]:
+    """Where bars are drawn, and whether they can be drawn again: else one leaves an empty line.
+
+    Standard error: standard output is for results.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console, console.is_interactive or console.is_jupyter
 
 
 def _rate_column() -> Any:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from simulators.random import isolated_rng
+from simulators.running.progress import screen
 from simulators.summary import summary
 
 from ..seeds import part_seed
@@ -239,14 +240,12 @@ def progress_bar(total: int, label: str, show: bool) -> Iterator[Callable[[], No
         yield lambda: None
         return
     with isolated_rng(0):  # importing rich draws from Python's global stream
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     token = _bar_is_shown.set(True)
     try:
-        console = Console(stderr=True)
-        redrawn = console.is_interactive or console.is_jupyter  # else a bar leaves an empty line
+        console, redrawn = screen()
         with Progress(*columns, console=console, transient=True, disable=not redrawn) as bar:
             task = bar.add_task(label, total=total)
             yield lambda: bar.advance(task)
