@@ -70,8 +70,8 @@ class CompiledFlow(nn.Module):
         sum to 1.
         """
         shares = torch.full((len(theta),), 1.0 / len(theta)) if shares is None else shares
-        value, known = _forward(self, theta, context)
-        _backward(self, known, -shares, wanted=False)
+        value, known = forward(self, theta, context)
+        backward(self, known, -shares, wanted=False)
         self.weights.grad = self.gradient().mul_(self.mask)
         return -(shares @ value)
 
@@ -221,7 +221,7 @@ class _Density(torch.autograd.Function):
         ctx: Any, theta: Tensor, context: Tensor | None, weights: Tensor, flow: CompiledFlow
     ) -> Tensor:
         seen_x = None if context is None else context.detach()
-        value, ctx.known = _forward(flow, theta.detach(), seen_x)
+        value, ctx.known = forward(flow, theta.detach(), seen_x)
         ctx.flow = flow
         return value
 
@@ -230,7 +230,7 @@ class _Density(torch.autograd.Function):
     def backward(ctx: Any, of_value: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor, None]:
         flow: CompiledFlow = ctx.flow
         wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        of_z, of_context = _backward(flow, ctx.known, of_value.contiguous(), wanted=wanted)
+        of_z, of_context = backward(flow, ctx.known, of_value.contiguous(), wanted=wanted)
         return of_z, of_context if ctx.known.width else None, flow.gradient() * flow.mask, None
 
 
@@ -249,7 +249,7 @@ class _Known:
     steps: list[tuple[Seen, Any]]
 
 
-def _forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple[Tensor, _Known]:
+def forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple[Tensor, _Known]:
     """Log densities at theta (n, d), (n,)."""
     z, value, steps = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32), []
     weights = flow.weights.detach().numpy()
@@ -261,7 +261,7 @@ def _forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple
     return value, _Known(z, 0 if context is None else context.shape[1], steps)
 
 
-def _backward(
+def backward(
     flow: CompiledFlow, known: _Known, of_value: Tensor, *, wanted: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Write the weights' gradient where the flow has room for it; those of theta and context.

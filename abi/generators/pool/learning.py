@@ -6,6 +6,7 @@ Theta come from the prior cut to some regions; given theta, x is as it always is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -27,6 +28,7 @@ from ..flow_network import FlowSettings, build_flow
 from ..flow_training import Conditioning, first_split, fit_flow, rows_held, varied
 from ..support import Support, has_density, prior_log_prob
 from ..trend import fit_trend
+from .additive import learn_additive
 from .emulator import learn_emulator
 from .likelihood import Likelihood, OfFeatures, OfItems, numbers_of, one_each
 from .potential import learn_potential
@@ -40,6 +42,8 @@ _NEAR = 6.0  # sds of the pairs, within which others say something of the law th
 
 Past = tuple[Tensor, Tensor]
 """Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
+View = Callable[[Tensor], Tensor]
+"""What is seen of x (n, p), (n, k)."""
 
 
 def both(first: Past, second: Past) -> Past:
@@ -86,17 +90,17 @@ class Learning:
         """What laws see of theta, (n, c)."""
         return numbers_of(self.theta, self.density.support)
 
-    def beyond(self, x: Tensor) -> Past:
+    def beyond(self, x: Tensor, view: View = lambda x: x) -> Past:
         """Numbers of theta and x of the pairs with x (n, p), and of past ones not far from them.
 
-        For laws that are of one form wherever theta lies.
+        For laws that are of one form wherever theta lies. What they see of past x is a ``view``.
         """
         numbers, x = self.numbers[self.others], x[self.others]
         if self.past is None:
             return numbers, x
         past = numbers_of(self.past[0], self.density.support)
         near = (((past - numbers.mean(dim=0)) / numbers.std(dim=0)).abs() <= _NEAR).all(dim=1)
-        return both((numbers, x), (past[near], self.past[1][near]))
+        return both((numbers, x), (past[near], view(self.past[1][near])))
 
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:
         """That of what the answer's flows see of x, (n, k).
@@ -113,6 +117,16 @@ class Learning:
         )  # fmt: skip
         of_theta = cast("ConditionalFlows", ConditionalFlows.of(replace(learned, held=())))
         return Likelihood(OfFeatures(of_theta), self.density)
+
+    def of_noise(self, features: Tensor, view: View, on_epoch: Progress) -> list[Likelihood]:
+        """That of features (n, k), a view of x, as a place that theta says and noise of any law.
+
+        Raises:
+            ValueError: if no loss is finite.
+        """
+        known = self.beyond(features, view)
+        law = learn_additive(*known, seed=child_seed(self.seed, 5), on_epoch=on_epoch)
+        return [] if law is None else [Likelihood(law, self.density)]
 
     def of_items(self, x: Tensor, layout: Layout, on_epoch: Progress) -> Likelihood:
         """That of each item of x (n, p), among which some may be missing.

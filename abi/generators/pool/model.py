@@ -37,6 +37,7 @@ from ...encoders.layout import Layout
 from ..base import GeneratorState, prefixed, unprefixed
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel, restore_flow
+from .additive import restore_additive
 from .emulator import restore_emulator
 from .likelihood import Law, Likelihood, OfFeatures, OfItems
 from .matching import chances, matched
@@ -49,7 +50,7 @@ _NORMALISED, _LEAST_NORMALISED = 20_000, 200  # draws for Z, in all and at each 
 _PARTS = "posterior", "likelihood", "prior"  # of a file
 _OF_VALUES: dict[str | None, Callable[[GeneratorState], Law]] = {
     "values": restore_values, "natural": restore_natural, "potential": restore_potential,
-    "emulator": restore_emulator,
+    "emulator": restore_emulator, "additive": restore_additive,
 }  # fmt: skip
 
 
