@@ -51,11 +51,11 @@ _EXAMPLES: dict[Callable[..., None], str] = {
 abi fit --simulator simulators:MG1 --out queue
 # your own functions, in mymodule.py
 abi fit --simulator mymodule:simulate --prior mymodule:prior --observed x.csv --out mine
-# go on after Ctrl-C: the same words and
+# continue after Ctrl-C: the same command with --resume
 abi fit ... --out mine --resume
 # 5,000 more calls for a run that has ended
 abi fit --continue mine --num-simulations 5000
-# no more calls than a bias below 0.2 sds asks for, and status 1 if the answer fails
+# stop once no mean is off by more than 0.2 sds; exit status 1 if the answer fails
 abi fit --simulator simulators:MG1 --out queue --stop-when 0.2 --strict
 # numbers for a program
 abi fit --simulator simulators:MG1 --out queue --json""",
@@ -68,34 +68,34 @@ abi fit ... --simulations store --out mine""",
     check_command: """
 # 600 more pairs for the verdict of a finished run
 abi check runs/mine
-# of a saved posterior, which does not name its simulator; status 1 if it fails
+# a saved posterior, which does not name its simulator; exit status 1 if it fails
 abi check posterior.safetensors --simulator mymodule:simulate --prior mymodule:prior --strict""",
     compare_command: """
 # two simulators in mymodule.py, one with a prior of its own
 abi compare --model growing=mymodule:growing --model still=mymodule:still \
 --prior growing=mymodule:prior --observed x.csv --out comparison.safetensors""",
     validate_command: """
-# a fit, on the pairs that it kept for its check
+# a fit, on the pairs behind its verdict
 abi validate runs/mine --controls --out validation.json
 # an sbi posterior in mymodule.py, on a store of abi simulate
 abi validate --posterior mymodule:posterior --data store
-# samples drawn before, and pictures of every test
+# draws made before, with a plot of each test
 abi validate --samples draws.npz --layout samples_first --plots pictures""",
     report_command: """
 # one page from a finished run
 abi report runs/mine
-# the fit and its validation under one verdict
+# the fit and its validation on one page
 abi report runs/mine validation.json --out mine.html
-# which simulator and prior, where the run was made from Python objects
+# name simulator and prior if the run was started from Python objects
 abi report runs/mine --simulator mymodule:simulate --prior mymodule:prior
 # the verdict for a program
 abi report runs/mine validation.json --json""",
     reproduce_command: """
 # Table 1 of the ABI paper, tested, in minutes
 abi reproduce intractable-prior --quick
-# the queue in full by three methods, an hour of it
+# the queue in full, by three methods, stopping after an hour
 abi reproduce mg1 --methods abi,snpe,snle --minutes 60 --out runs/full
-# how far it is from the exact posterior at three data sets nobody chose
+# the distance from the exact posterior, for three random data sets
 abi reproduce multimodal --methods abi --observations 1,2,3 --seeds 0""",
     benchmark_command: """
 # Tables 3 and 4 of the CoLT paper in minutes, small dimensions
@@ -105,7 +105,7 @@ abi benchmark blind-prior --workers 4 --out runs/full
 # one part
 abi benchmark conformal --part covariance,weak""",
     doctor_command: """
-# before a report of a bug
+# before you report a bug
 abi doctor
 # for a program
 abi doctor --json > doctor.json""",

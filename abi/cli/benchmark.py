@@ -27,55 +27,60 @@ def benchmark_command(
     ] = Path("runs/benchmark"),
     quick: Annotated[
         bool,
-        typer.Option("--quick/--full", help="Minutes in place of hours: few runs, small sizes."),
+        typer.Option("--quick/--full", help="Minutes instead of hours: few runs, small sizes."),
     ] = False,
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only the part of this label, or those whose label holds it; repeat for several."
+            help="Only the part of this name, or all whose name contains it; repeat for several."
         ),
     ] = None,
     test: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only the test (of tasks: the method) of this name, or those whose name holds it; "
+            help="Only the test (for tasks: method) of this name, or all whose name contains it; "
             "repeat for several."
         ),
     ] = None,
     strength: Annotated[
         list[float] | None,
-        typer.Option(min=0, help="Only these strengths; repeat for several. Not of lc2st."),
+        typer.Option(min=0, help="Only these strengths; repeat for several. Not for lc2st."),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(help="Folder with CIFAR-10's binary files and Inception-v3's weights."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that work at the same time.")] = 1,
     repetitions: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Batches a seed (of tasks: observations), in place of the setting's own."
+            min=1,
+            help="Batches for each seed (for tasks: observations), instead of the setting's own.",
         ),
     ] = None,
     num_seeds: Annotated[
-        int | None, typer.Option(min=1, help="Seeds, in place of the setting's own.")
+        int | None, typer.Option(min=1, help="Number of seeds, instead of the setting's own.")
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0, help="Begin nothing after so many; 0: tables of what there is."),
+        typer.Option(
+            min=0, help="Start nothing new after this many minutes; 0: only make the tables."
+        ),
     ] = None,
     num_train: Annotated[
         list[int] | None,
-        typer.Option(help="Of lc2st: only estimates on so many pairs; repeat for several."),
+        typer.Option(
+            help="For lc2st: only estimates trained on this many pairs; repeat for several."
+        ),
     ] = None,
     progress: Progress = True,
     as_json: Json = False,
 ) -> None:
     """Measure how often tests reject posteriors that are wrong, and compare with the papers.
 
-    Every cell (test, strength, seed) is kept as it is finished; the same words go on after an
-    interruption, and a larger setting takes up what a smaller one has in common with it.
+    Every cell (test, strength, seed) is kept when it is finished. After an interruption, run the
+    same command again. A larger setting reuses the cells of a smaller one.
     """
     from ..studies.benchmark.experiment import Place
     from ..studies.benchmark.run import run_tests

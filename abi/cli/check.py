@@ -24,8 +24,8 @@ def check_command(
 ) -> None:
     """Test the answer of a fit on more simulations, for a sharper verdict.
 
-    The saved posterior and summary.json then hold all the pairs and what they say;
-    the answer itself stays as it is. Ctrl-C leaves everything as it was.
+    The new pairs and the new verdict are added to the saved posterior and to
+    summary.json; the answer itself does not change. Ctrl-C leaves everything as it was.
     """
     from simulators.running.engines import Counted, check_workers, open_engine
     from validation.posteriors.protocol import progress_bar

@@ -22,7 +22,7 @@ def compare_command(
         typer.Option(help="NAME=module:object; the simulator's own when omitted."),
     ] = None,
     num_simulations: Annotated[
-        int, typer.Option(min=1, help="Simulator calls in all; each model gets as many.")
+        int, typer.Option(min=1, help="Simulator calls in all, shared equally by the models.")
     ] = 10_000,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="File for the comparison, .safetensors.")] = None,
@@ -34,8 +34,8 @@ def compare_command(
 ) -> None:
     """Infer which of several models made an observation: probabilities and Bayes factors.
 
-    Each model is simulated as often, with theta from its prior. The verdict rests on pairs that
-    no network saw.
+    Each model gets the same number of simulations, with theta from its prior. The verdict rests on
+    pairs that no network saw.
     """
     from ..comparison.run import compare_models
     from ..files.arrays import load_array

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 def fit_command(
     simulator: Annotated[
         str | None,
-        typer.Option(help="module:object: mymodule:simulate, or simulators:MG1 of this package."),
+        typer.Option(
+            help="module:object, such as mymodule:simulate, or simulators:MG1 of this package."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "--run-dir", help="Folder for the results; new, but for --resume."),
+        typer.Option(
+            "--out", "--run-dir", help="Folder for the results; a new one, except with --resume."
+        ),
     ] = None,
     prior: OwnPrior = None,
     observed: Annotated[
@@ -35,14 +39,18 @@ def fit_command(
     ] = None,
     simulations: Annotated[
         Path | None,
-        typer.Option(help="A store of abi simulate, for the first round to use."),
+        typer.Option(
+            help="A store of abi simulate; the first round uses it instead of simulating."
+        ),
     ] = None,
     num_simulations: Annotated[
-        int | None, typer.Option(min=1, help="Most simulator calls to make. [20000]")
+        int | None, typer.Option(min=1, help="Simulator calls, at most. [20000]")
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds that share the calls. [4; 3 below 2000, 2 below 750; or more]"),
+        typer.Option(
+            help="Rounds that share the calls. [4; 3 below 2000 calls, 2 below 750; more if needed]"
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random. [0]")] = None,
     check_fraction: Annotated[
@@ -51,7 +59,9 @@ def fit_command(
     ] = None,
     stop_when: Annotated[
         str | None,
-        typer.Option(help="End early: passes, or the largest bias to bear, in posterior sds."),
+        typer.Option(
+            help="End early: at 'passes', or at the largest bias you accept, in posterior sds."
+        ),
     ] = None,
     num_samples: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Posterior draws to write.")
@@ -60,15 +70,18 @@ def fit_command(
     workers: Workers = 1,
     timeout: Timeout = None,
     device: Annotated[
-        str | None, typer.Option(help="Where the networks train, such as cuda. [the CPU]")
+        str | None,
+        typer.Option(help="Where the networks train, such as cuda; the CPU when omitted."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the interrupted run in OUT.")
+    ] = False,
     further: Annotated[
         Path | None,
         typer.Option(
             "--continue",
             metavar="RUN_DIR",
-            help="Add --num-simulations calls to the run in RUN_DIR, which has ended.",
+            help="Add --num-simulations calls to the finished run in RUN_DIR.",
         ),
     ] = None,
     progress: Progress = True,
@@ -77,9 +90,9 @@ def fit_command(
 ) -> None:
     """Infer the parameters of a simulator from one observation, with a verdict on the answer.
 
-    The folder OUT then holds samples.csv, summary.json, rounds.csv,
-    marginals.png, posterior.safetensors, and a file for each round,
-    from which --resume goes on.
+    It writes samples.csv, summary.json, rounds.csv, marginals.png and
+    posterior.safetensors into the folder OUT, and a file for each round,
+    from which --resume continues.
     """
     from simulators.running.engines import check_workers
 

@@ -34,14 +34,14 @@ def report_command(
     num_samples: Annotated[
         int | None,
         typer.Option(
-            min=100, help="Posterior draws; 10,000 when omitted, 2,000 for 100 parameters."
+            min=100, help="Posterior draws; when omitted 10,000, or 2,000 with 100 parameters."
         ),
     ] = None,
     num_predictive: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Simulations at posterior draws: 0, or 20 and more; 200 when omitted, fewer if "
+            help="Simulations at posterior draws: 0, or at least 20; 200 when omitted, fewer if "
             "slow.",
         ),
     ] = None,
@@ -53,7 +53,7 @@ def report_command(
 ) -> None:
     """Write one page that shows fits and validations: open it in any browser, print it, send it.
 
-    The exit status is 0 whatever the verdict; --json prints it, with what it rests on.
+    The exit status is 0 whatever the verdict; --json prints the verdict and its evidence.
     """
     from ..files.origin import load_instance
     from ..pictures.predicted import LEAST

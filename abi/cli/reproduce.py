@@ -19,32 +19,35 @@ def reproduce_command(
         Path, typer.Option("--out", "-o", help="Folder for NAME.json, .md, pictures and cells.")
     ] = Path("runs/reproduce"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes in place of hours: few calls, one seed.")
+        bool, typer.Option("--quick", help="Minutes instead of hours: few calls, one seed.")
     ] = False,
     methods: Annotated[
         str | None,
-        typer.Option(help="Only these, with commas: abi,abi_paper,...; all if omitted."),
+        typer.Option(
+            help="Only these methods, separated by commas: abi,abi_paper,...; all if omitted."
+        ),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Seeds of the fits, with commas. [0,1,2; quick: 0]")
+        str | None, typer.Option(help="Seeds of the fits, separated by commas. [0,1,2; quick: 0]")
     ] = None,
     observations: Annotated[
-        str, typer.Option(help="0: the paper's; 1 to 20: data at draws of the prior, by seed.")
+        str, typer.Option(help="0: the paper's; 1 to 20: data simulated at draws of the prior.")
     ] = "0",
     budgets: Annotated[
-        str | None, typer.Option(help="Simulator calls, with commas, in place of the paper's.")
+        str | None,
+        typer.Option(help="Simulator calls, separated by commas, instead of the paper's."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.0, help="Begin no further fit after so many.")
+        float, typer.Option(min=0.0, help="Start no new fit after this many minutes.")
     ] = math.inf,
-    progress: Annotated[bool, typer.Option(help="Say what each fit came to.")] = True,
+    progress: Annotated[bool, typer.Option(help="Print the result of each fit.")] = True,
     as_json: Json = False,
 ) -> None:
     """Fit the paper's models by ABI and its rivals, and compare with the exact posteriors.
 
-    Every cell (observation, method, budget, seed) is kept with its draws as it is finished; the
-    same words go on after an interruption, and a larger study takes up what a smaller one has in
-    common with it. Another version of what the numbers depend on makes another cell.
+    Every cell (observation, method, budget, seed) is kept with its draws when it is finished. After
+    an interruption, run the same command again. A larger study reuses the cells of a smaller one.
+    Cells of other versions of what their numbers depend on are worked again.
     """
     from ..studies.reproduce.results import markdown, summary
     from ..studies.reproduce.run import run_reproduction

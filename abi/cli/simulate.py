@@ -17,7 +17,7 @@ def simulate_command(
         typer.Option(help="module:object: a function of yours, or simulators:MG1 of this package."),
     ],
     out: Annotated[Path, typer.Option(help="The store: a folder, new, or one to go on with.")],
-    num_simulations: Annotated[int, typer.Option(min=1, help="How many to simulate.")],
+    num_simulations: Annotated[int, typer.Option(min=1, help="Number of simulations.")],
     prior: OwnPrior = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of prior draws and noise.")] = 0,
     workers: Workers = 1,
@@ -32,11 +32,11 @@ def simulate_command(
         bool, typer.Option("--retry-failures", help="Try the failures in the store again.")
     ] = False,
     max_failure_fraction: Annotated[
-        float, typer.Option(help="Stop when a larger share fails.")
+        float, typer.Option(help="Stop if a larger share of the simulations fails.")
     ] = 0.5,
     as_json: Json = False,
 ) -> None:
-    """Draw from the prior and simulate, into a folder. After an interruption, run it again.
+    """Draw from the prior, simulate, and keep all in a folder; run again to continue.
 
     With a simulator of this package, the rows are those of simulators.sample_joint(task, n, seed).
     """

@@ -35,7 +35,7 @@ def validate_command(
     samples: Annotated[
         Path | None,
         typer.Option(
-            help="Draws made before, in place of a posterior: .npz with theta, x, samples (weights)"
+            help="Draws made before, instead of a posterior: .npz with theta, x, samples (weights)"
         ),
     ] = None,
     layout: Annotated[
@@ -52,7 +52,8 @@ def validate_command(
     x_o: Annotated[
         Path | None,
         typer.Option(
-            "--x-o", help="Test at this observation (p,); with --method a local test, also (m, p)"
+            "--x-o",
+            help="Test at this observation (p,); local tests (--method) also take several, (m, p)",
         ),
     ] = None,
     method: Annotated[
@@ -61,7 +62,7 @@ def validate_command(
             "--method",
             "-m",
             autocompletion=_methods,
-            help="A test, repeat for several, or all; if omitted the panel, with one p-value",
+            help="A test; repeat for several, or all; the panel, with one p-value, if omitted",
         ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level at which the posterior is rejected")] = 0.05,
@@ -71,18 +72,20 @@ def validate_command(
     ] = None,
     controls: Annotated[
         bool,
-        typer.Option("--controls", help="Test two wrong posteriors as well: three times as long"),
+        typer.Option(
+            "--controls", help="Also test two wrong posteriors; takes three times as long"
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the results as .json, or as a page, .html")
     ] = None,
-    plots: Annotated[Path | None, typer.Option(help="Folder for a picture of each test")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Folder for a plot of each test")] = None,
     as_json: Json = False,
 ) -> None:
     """Test whether a posterior can be trusted. Exit status 0: not rejected, 1: rejected.
 
-    A fit is tested on the pairs behind its verdict where you give no others.
+    A fit is tested on the pairs behind its verdict, unless you give others.
     """
     if out is not None and out.suffix not in (".json", ".html"):  # before the work, not after it
         raise ValueError(f"`--out` must end in .json (data) or .html (a page); got {out.name}.")

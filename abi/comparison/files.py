@@ -57,7 +57,9 @@ def read_comparison(path: Path, own: nn.Module | None) -> Trained:
     tensors, header = read_parts(path, _KIND)
     name, x_o = header["encoder"], tensors["x_o"]
     if name == OWN_ENCODER and own is None:
-        raise ValueError("`encoder`: the comparison used a module of yours; give it to load.")
+        raise ValueError(
+            "`encoder`: the comparison used a module of yours; pass it to load as encoder=."
+        )
     state = {
         key.removeprefix("members."): tensor
         for key, tensor in tensors.items()

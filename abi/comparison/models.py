@@ -78,8 +78,8 @@ def pose_models(
         gaps = [(part.layout.gaps, part.layout.missing) for part in (problem, posed[0])]
         if gaps[0] != gaps[1]:
             raise ValueError(
-                f"`models` must say the same of values that go missing; {name!r} says something "
-                f"else than {given[0]!r}. Wrap both by simulators.with_gaps, or neither."
+                f"`models` must agree on which values can be missing; {name!r} and {given[0]!r} "
+                f"do not. Wrap both by simulators.with_gaps, or neither."
             )
         if not same_values(problem.x_o, posed[0].x_o):
             raise ValueError(

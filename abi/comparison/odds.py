@@ -68,7 +68,7 @@ class LogOdds:
         return {"value": self.value, **known}
 
     def moved(self, by: float) -> LogOdds:
-        """With so much added."""
+        """The same log odds with a number added to value and interval."""
         return LogOdds(self.value + by, self.low + by, self.high + by)
 
     def __str__(self) -> str:

@@ -44,17 +44,17 @@ def compare_models(
 
         p(m | x_o) = p(m) p(x_o | m) / sum_k p(k) p(x_o | k)
 
-    Each model is simulated as often, with theta from its prior, so that p(x | m) is the evidence:
-    theta is integrated out. Networks learn to tell from x which model made it, which gives ratios
-    of evidences; they are calibrated, and tested, on pairs that none of them saw. One round serves
-    every x: see :meth:`ModelComparison.at`.
+    Each model gets the same number of simulations, with theta from its prior, so that p(x | m) is
+    the evidence: theta is integrated out. Networks learn to tell from x which model made it, which
+    gives ratios of evidences; these are calibrated, and tested, on pairs that none of them saw. One
+    round serves every x: see :meth:`ModelComparison.at`.
 
     Args:
         models: two or more: a dict of names and (prior, simulator), or a list of such pairs. Both
             take every form that :func:`fit` takes, and x of all models has the same values. A
             task of :mod:`simulators` may stand for a pair.
         x_o: the observation, as for :func:`fit`.
-        num_simulations: simulator calls in all, failed ones included; each model gets as many.
+        num_simulations: simulator calls in all, failed ones included, shared equally by the models.
         model_prior: prior probability of each model, as a list or by name; equal ones when omitted.
             It need not have decided how often each was simulated: evidences do not depend on it.
         seed: whole number of at least 0. The same arguments and seed give the same comparison, with
@@ -78,9 +78,10 @@ def compare_models(
             simulations. The message names the argument and what to do.
 
     Warns:
-        UserWarning: if ``x_o`` is unlike the data of every model: their order says little then.
+        UserWarning: if ``x_o`` is unlike the data of every model; probabilities then say little.
 
-    Simulations that fail count for nothing: where some do, all is given that a simulation succeeds.
+    Failed simulations are left out. All probabilities are then conditional on a simulation
+    succeeding.
 
     Source: Pudlo et al. (2016), Bioinformatics 32, and Radev et al. (2021), "Amortized Bayesian
     model comparison", for models by classifiers of simulated data.

@@ -151,4 +151,4 @@ def wrong(check: ModelCheck, names: Sequence[str]) -> str:
         often = "more" if z[most] > 0.0 else "less"
         where = " near x_o" if worst == "near x_o" else ""
         return f"the data{where} are {names[most]}'s {often} often than its probability says"
-    return f"rejected, above all by {NAMES[worst]}"
+    return f"rejected, most strongly by {NAMES[worst]}"

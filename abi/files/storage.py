@@ -226,7 +226,7 @@ def _restore_kernel(
         )
     layout = Layout.of_values(header)
     if name == OWN_ENCODER and own is None:
-        raise ValueError("`encoder`: the run used a module of yours; give it to abi.resume again.")
+        raise ValueError("`encoder`: the run used a module of yours; pass it to abi.resume.")
     with isolated_rng(0):  # the initial weights are drawn, then overwritten
         encoder = build_encoder(own or name, torch.zeros(2, len(x_o)), layout)
         network = _restore_network(unprefixed("network", tensors), config, encoder)

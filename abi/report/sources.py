@@ -143,7 +143,7 @@ def _read_folder(path: Path) -> tuple[ABIPosterior, Plan, dict[str, Any], bool]:
     if state is None:
         raise ValueError(
             f"`paths`: the run in {path} has no finished round yet; let it run on, or go on with "
-            f"abi.resume({str(path)!r}), or the words of abi fit and --resume."
+            f"abi.resume({str(path)!r}), or the same abi fit command with --resume."
         )
     return ABIPosterior.found(state, plan, asked, names), plan, origin, state.final
 

@@ -75,7 +75,7 @@ class Problem:
         undeclared = observation.isnan().any() and not declares_gaps(self.simulator)
         if undeclared and not torch.equal(observation.isnan(), self.x_o.isnan()):
             raise ValueError(
-                "`x_o` has gaps, and the fit has seen none: fit at that x_o; or fit "
+                "`x_o` has gaps, but the fit's simulations had none. Fit at this x_o, or fit "
                 "simulators.with_gaps(simulator, missing), which says what may go missing."
             )
         return replace(self, x_o=observation, amortised=False, several=None)
@@ -174,7 +174,7 @@ def check_measured(x_o: Tensor, simulator: Any) -> None:
     if x_o.isnan().all() and not declares_gaps(simulator):
         raise ValueError(
             f"`x_o` must hold a value that was measured; all {len(x_o)} are NaN, and the posterior "
-            "is the prior. Where nothing to be seen says something, declare how: "
+            "is the prior. If seeing nothing is itself informative, declare how values go missing: "
             "simulators.with_gaps(simulator)."
         )
 

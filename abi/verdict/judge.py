@@ -155,15 +155,15 @@ def _fails(check: Check, p_value: float, everywhere: bool) -> str:
     least = min(check.p_values, key=lambda name: check.p_values[name])
     if least == "rest_of_x":
         return (
-            f"fails: x tells more of the parameters than the answer makes of it ({p_text(p_value)} "
-            "over all tests), so what holds on average may be far off at one x; more calls or "
-            "another encoder may mend it"
+            f"fails: x tells more about the parameters than the answer uses ({p_text(p_value)} "
+            "over all tests): it may be right on average and far off at one x; try more calls "
+            "or another encoder"
         )
     like, one = ("all x", "one x") if everywhere else ("data like x_o", "x_o itself")
     bias = max(part.largest_bias for part in check.parameters)
     return (
-        f"fails: rejected, above all by {TESTS[least]} ({p_text(p_value)} over all tests); in "
-        f"which way, the intervals do not show: on average over {like} a mean may be off by up to "
+        f"fails: rejected, most strongly by {TESTS[least]} ({p_text(p_value)} over all tests); the "
+        f"intervals do not show in which way: on average over {like} a mean may be off by up to "
         f"{bias:.2f} sd, and at {one} by more"
     )
 
@@ -196,7 +196,7 @@ def _unseen(check: Check, missed: list[str], num_calls: int) -> str:
     if after > _STAYS * part.half_width:
         return (
             f"not rejected (p = {check.p_value:.2g}), but the flows of the fit disagree about "
-            f"{part.name}: {_left_open(part)}; fit again with more calls, for more check pairs "
+            f"{part.name}: {_left_open(part)}; fit again with more calls; more check pairs "
             "would not tell"
         )
     if part.half_width > LARGEST_BIAS:

@@ -136,7 +136,7 @@ class Verdict:
         marginals: how far the answer is at x_o from the marginals that the quantile network
             predicts there.
         edge: share of the answer that lies at the edge of where theta was simulated, or beyond it,
-            where it is a hundredth or more; the posterior may go on there, and no check sees it.
+            where it is more than a hundredth; the posterior may go on there, and no check sees it.
         seed: of the tests.
         everywhere: whether the tests are over all x of the model, because there is no x_o.
     """

@@ -230,8 +230,8 @@ def _compare(folder: Path, found: Identity, given: Identity) -> None:
         )
     if changed:
         warnings.warn(
-            f"`store`: {folder} was begun with other code of {_named(given)}. The rows it holds "
-            "are kept; if the change alters them, give another folder.",
+            f"`store`: {folder} was begun with other code of {_named(given)}. The rows that it "
+            "holds are kept; if the change alters them, use another folder.",
             stacklevel=5,
         )
 

@@ -127,7 +127,7 @@ def test_a_refined_fit_is_for_its_x_o_alone(
         refined.refine(x_o + 1.0)
     with pytest.raises(ValueError, match="`x_o` must have as many values"):
         fit.refine(torch.zeros(3))
-    with pytest.raises(ValueError, match="`x_o` has gaps, and the fit has seen none"):
+    with pytest.raises(ValueError, match="`x_o` has gaps, but the fit's simulations had none"):
         fit.refine([float("nan"), *x_o[1:].tolist()])
 
 

@@ -77,7 +77,8 @@ def panel(
     Raises:
         ValueError: if an argument is not as described, or pairs or draws are not finite.
 
-    Source: ours; the combination is Liu & Xie's (2020), the common null Westfall & Young's (1993).
+    Source: ours; the combination is Liu & Xie's (2020) without negative terms, as in Liu, Meng &
+    Pillai (2025); the common null is Westfall & Young's (1993).
 
     q is the posterior under test, as :func:`~validation.as_posterior` takes it; theta (N, d) and x
     (N, p) are pairs from prior and simulator that q was not trained on.

@@ -46,7 +46,7 @@ def as_posterior(
     sbi ``VIPosterior``                          trained anew at each x by ``train()`` as it stands
                                                  (seconds an x), on a copy; an amortised one as it
                                                  is
-    sbi ensemble                                 so each component, mixed by its weights
+    sbi ensemble                                 each component as above, mixed by its weights
     sbi conditional density estimator            ``sample((K,), x)``; one of NLE has the same class,
                                                  and is told by its shapes alone
     zuko flow; lampe ``NPE`` or ``FMPE``         ``flow(x).sample((K,))``
@@ -56,7 +56,7 @@ def as_posterior(
                                                  the names tell, else as one trial at two x shows;
                                                  laid out by ``layout``, given a ``seed`` where it
                                                  takes one
-    object with ``sample`` of two arguments      so its ``sample``
+    object with ``sample`` of two arguments      its ``sample``, likewise
     ``sample_batched((K,), x)``, as ABI's        as it is, where the fit reaches every x
     method ``sample`` or ``sample_batched``      as the posterior that it is of
     BayesFlow 2 workflow                         as a callable: ``lambda num_samples, x, seed:

@@ -75,7 +75,7 @@ def test_the_package_is_imported_as_its_names_are_used() -> None:
 
 def test_the_help_of_fit_states_the_numbers_that_it_takes() -> None:
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", invoke("fit", "--help").stdout).split())
-    assert f"Most simulator calls to make. [{NUM_SIMULATIONS}]" in text
+    assert f"Simulator calls, at most. [{NUM_SIMULATIONS}]" in text
     assert f"Share of the calls kept for testing the answer. [{CHECK_FRACTION}]" in text
 
 

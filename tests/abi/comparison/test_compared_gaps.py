@@ -55,5 +55,5 @@ def test_other_observations_lack_the_same(found: abi.ModelComparison) -> None:
 
 def test_models_say_the_same_of_gaps() -> None:
     mixed = MODELS | {"far": (MODELS["far"][0], with_gaps(looks))}
-    with pytest.raises(ValueError, match="must say the same of values that go missing; 'far'"):
+    with pytest.raises(ValueError, match="must agree on which values can be missing; 'far'"):
         abi.compare_models(mixed, X_O, num_simulations=400, progress=False)

@@ -147,10 +147,10 @@ def test_the_headline_names_the_parameter_that_is_furthest_off() -> None:
 
 def test_a_failure_that_no_parameter_shows_names_the_test_that_saw_it() -> None:
     headline = told(check(0.01)).headline
-    assert headline.startswith("fails: rejected, above all by SBC (p =")
+    assert headline.startswith("fails: rejected, most strongly by SBC (p =")
     # The intervals reassure nobody: they are of data like x_o.
     assert headline.endswith(
-        "; in which way, the intervals do not show: on average over data like x_o a mean may be "
+        "; the intervals do not show in which way: on average over data like x_o a mean may be "
         "off by up to 0.10 sd, and at x_o itself by more"
     )
 
