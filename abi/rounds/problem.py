@@ -16,7 +16,7 @@ from simulators.gaps.mechanism import WithGaps, declares_gaps, with_places
 from simulators.gaps.trials import padded
 from simulators.given.function import refuse_other
 from simulators.given.observation import Observed, Returned
-from simulators.given.priors import as_sampler, names_of
+from simulators.given.priors import as_sampler, check_drawn_anew, names_of
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
 from simulators.random import child_seed
@@ -128,6 +128,7 @@ def pose(
     refuse_other(simulator, "simulator", "(prior, simulator, x_o)")
     prior = as_sampler(prior)
     drawn = sample_prior(prior, NUM_PROBES, seed=0)
+    check_drawn_anew(prior, drawn)
     theta_dim = drawn.shape[1]
     given = None if parameter_names is None else check_names(parameter_names, theta_dim)
     support = Support.of(prior, theta_dim)
