@@ -130,6 +130,17 @@ def test_a_prior_that_gives_the_same_draws_each_time_is_refused() -> None:
         check_drawn_anew(begun_anew, sample_prior(begun_anew, 5, seed=0))
 
 
+def test_a_generator_that_a_prior_holds_is_left_where_it_is() -> None:
+    held = np.random.default_rng(0)
+
+    def prior(n: int) -> Any:
+        return held.normal(size=(n, 2))
+
+    drawn, state = sample_prior(prior, 5, seed=0), held.bit_generator.state
+    check_drawn_anew(prior, drawn)
+    assert held.bit_generator.state == state
+
+
 @pytest.mark.parametrize("prior", [stats.bernoulli(0.01), stats.uniform(1.0, 0.0)])
 def test_a_prior_of_few_values_may_give_the_same_draws_by_chance(prior: Any) -> None:
     check_drawn_anew(prior, sample_prior(prior, 5, seed=0))
