@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from .benchmark import benchmark_command
 from .check import check_command
 from .compare import compare_command
 from .doctor import doctor_command
-from .ending import examples, exit_statuses, warn
+from .ending import examples, exit_statuses, result_alone, warn
 from .fit import fit_command
 from .report import report_command
 from .reproduce import reproduce_command
@@ -26,12 +27,16 @@ from .validate import validate_command
 
 
 def _whole(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose ``EOFError`` is an error: typer takes one for Ctrl-D, and ends with 1."""
+    """A command whose result as JSON stands alone, and whose ``EOFError`` is an error.
+
+    Typer takes one for Ctrl-D, and ends with 1.
+    """
 
     @wraps(command)
     def run(*words: Any, **options: Any) -> None:
         try:
-            command(*words, **options)
+            with result_alone() if options["as_json"] else nullcontext():
+                command(*words, **options)
         except EOFError as error:
             raise RuntimeError(f"EOFError: {error}") from error
 

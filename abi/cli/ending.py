@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import typer
 
@@ -23,11 +25,51 @@ EXIT_STATUS: Mapping[int, str] = {
     "leaves the fit as it was",
 }
 """What the exit status of every command means."""
+_OUTPUT, _ERRORS = 1, 2  # descriptors
+
+_results: ContextVar[IO[str] | None] = ContextVar("results", default=None)
+"""Where results for programs go while standard output is kept for them."""
 
 
 def print_json(values: Mapping[str, Any]) -> None:
     """Print a result for programs."""
-    typer.echo(json.dumps(values, indent=1))
+    typer.echo(json.dumps(values, indent=1), file=_results.get())
+
+
+@contextmanager
+def result_alone() -> Iterator[None]:
+    """Keep standard output for :func:`print_json`: what simulators print goes to standard error.
+
+    So does what programs and worker processes that they run in print, which begin in here.
+    """
+    with ExitStack() as undo:
+        results = undo.enter_context(_output_kept())
+        undo.enter_context(redirect_stdout(sys.stderr))
+        token = _results.set(results)
+        undo.callback(_results.reset, token)
+        yield
+
+
+@contextmanager
+def _output_kept() -> Iterator[IO[str]]:
+    """Standard output as it was, while the process's own descriptor of it leads to the errors."""
+    before = sys.stdout
+    before.flush()
+    try:
+        is_own = before.fileno() == _OUTPUT
+    except (OSError, ValueError):  # a program that calls the command holds another
+        is_own = False
+    if not is_own:
+        yield before
+        return
+    kept = os.dup(_OUTPUT)
+    os.dup2(_ERRORS, _OUTPUT)
+    try:
+        with open(kept, "w", encoding=before.encoding, closefd=False) as results:
+            yield results
+    finally:
+        os.dup2(kept, _OUTPUT)
+        os.close(kept)
 
 
 def warn(text: str) -> None:

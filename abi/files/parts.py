@@ -20,6 +20,8 @@ FORMAT_VERSION = 24
 """Since 7 a file carries a digest of what it holds, and a posterior its encoders and verdict."""
 
 
+OF_A_RUN = "Take another copy of the run, or begin it anew in another folder."
+"""The cure of a damaged file that belongs to a run folder."""
 _OLDEST = 2  # version 1 had other flows, and no release wrote it
 _DIGESTED = 7  # the first version with a digest
 
@@ -49,8 +51,15 @@ def write_bytes(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_parts(
+    path: Path, kind: str, cure: str = "Name a file that posterior.save wrote."
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what :func:`write_parts` wrote.
+
+    Args:
+        path: the file.
+        kind: what it must be of.
+        cure: what to do where it is damaged, for the error.
 
     Raises:
         ValueError: if the file is missing, damaged, of another kind, from a newer version or
@@ -69,8 +78,7 @@ def read_parts(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]
     except Exception as error:  # a damaged file may fail anywhere in the library that reads it
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(
-            f"`path`: {path} is damaged or not a safetensors file: {reason}. Name a file that "
-            "posterior.save wrote."
+            f"`path`: {path} is damaged or not a safetensors file: {reason}. {cure}"
         ) from error
     newer = header.get("version", 0) > FORMAT_VERSION
     if broken or (digest is None and not newer and header.get("version", 0) >= _DIGESTED):

@@ -22,7 +22,7 @@ from ..rounds.problem import Problem
 from ..rounds.record import RoundState
 from ..rounds.regions.region import AnyRegion
 from . import same_model
-from .parts import FORMAT_VERSION, read_parts, write_bytes, write_parts
+from .parts import FORMAT_VERSION, OF_A_RUN, read_parts, write_bytes, write_parts
 from .storage import load_state, save_state
 from .versions import versions
 
@@ -118,7 +118,7 @@ class RunFolder:
 
         Simulations that it was given are among its pairs by now, and are not asked for again.
         """
-        tensors, header = read_parts(self.path / _REQUEST, "abi-request")
+        tensors, header = self._request()
         if self.holds_answer:
             (self.path / POSTERIOR).rename(
                 self.path / f"posterior_{plan.rounds_before:02d}.safetensors"
@@ -150,7 +150,7 @@ class RunFolder:
 
     def request(self) -> tuple[Plan, Tensor, tuple[str, ...], dict[str, Any]]:
         """The plan, the observation, the parameter names, and where prior and simulator are."""
-        tensors, header = read_parts(self.path / _REQUEST, "abi-request")
+        tensors, header = self._request()
         config = ABIConfig.from_dict(header["config"])
         plan = Plan(
             header["num_simulations"],
@@ -172,7 +172,7 @@ class RunFolder:
         Raises:
             ValueError: if a distance, an encoder or simulations are missing, too many or others.
         """
-        header = read_parts(self.path / _REQUEST, "abi-request")[1]
+        header = self._request()[1]
         if "given" not in header:  # written before it was recorded
             return
         for name, began in header["given"].items():
@@ -190,19 +190,17 @@ class RunFolder:
     @property
     def amortised(self) -> bool:
         """Whether the run is of all x, and its x_o only stands in for one."""
-        found: bool = read_parts(self.path / _REQUEST, "abi-request")[1].get("amortised", False)
+        found: bool = self._request()[1].get("amortised", False)
         return found  # new in version 9
 
     @property
     def several(self) -> Tensor | None:
         """The observations (K, p), where several are asked about together."""
-        return read_parts(self.path / _REQUEST, "abi-request")[0].get("several")
+        return self._request()[0].get("several")
 
     def versions(self) -> dict[str, str] | None:
         """The versions that began the run, where its file records them."""
-        found: dict[str, str] | None = read_parts(self.path / _REQUEST, "abi-request")[1].get(
-            "versions"
-        )
+        found: dict[str, str] | None = self._request()[1].get("versions")
         return found
 
     @property
@@ -272,6 +270,10 @@ class RunFolder:
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"`run_dir`: {path} is no summary of a run; remove it.") from error
         self.write_json(name, kept | values)
+
+    def _request(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The tensors and the header of what was asked."""
+        return read_parts(self.path / _REQUEST, "abi-request", OF_A_RUN)
 
     def _file(self, number: int) -> Path:
         return self.path / f"round_{number:02d}.safetensors"

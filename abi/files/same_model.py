@@ -38,7 +38,7 @@ def check_model(path: Path, problem: Problem, engine: Engine) -> None:
     Raises:
         ValueError: if it is another one.
     """
-    began, _ = read_parts(path, _KIND)
+    began, _ = read_parts(path, _KIND, "If prior and simulator are those of the run, remove it.")
     known = f"If you know that it is the same, remove {path}."
     if not _alike(_draws(problem), began["theta"]):
         raise ValueError(

@@ -26,7 +26,7 @@ from ..rounds.regions.region import Region, narrowed
 from ..verdict.judge import untold
 from ..verdict.record import Verdict
 from .fitted import edge_of, region_of_round, region_parts, restored, restored_regions
-from .parts import read_parts, write_parts
+from .parts import OF_A_RUN, read_parts, write_parts
 from .versions import versions
 
 
@@ -173,7 +173,7 @@ def load_state(
 
     A fixed distance is a function and an encoder of the user's is code: both are given again.
     """
-    tensors, header = read_parts(path, "abi-round")
+    tensors, header = read_parts(path, "abi-round", OF_A_RUN)
     model = _restore_model(tensors, header["model"], own)
     if isinstance(model, FlowModel) and header.get("held"):  # new in version 9, as are whole states
         held = held_from(unprefixed("held", tensors), header["held"])

@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from simulators import Simulations, simulate
-from simulators.gaps.mechanism import UNDECLARED
+from simulators.gaps.mechanism import UNDECLARED, declares_gaps
 from simulators.random import child_seed
 from simulators.running.engines import Engine
 
@@ -78,7 +79,24 @@ class SimulatorCalls:
 def made_before(simulations: Simulations, problem: Problem, seed: int) -> Sampled:
     """Pairs that were given, as those of the first round; ``seed`` is that of gaps put into x."""
     check_shapes(simulations, problem.theta_dim, problem.x_o)
+    _check_rows(simulations, problem)
     check_varies(simulations.x)
     theta, failures = simulations.theta, simulations.failures
     x = problem.seen(simulations.x, seed)
     return Sampled(theta, x, simulations.num_submitted, len(failures), 0, failures)
+
+
+def _check_rows(simulations: Simulations, problem: Problem) -> None:
+    """Refuse pairs that the model cannot have made, and those of simulations that failed."""
+    x, num_rows = simulations.x, len(simulations.x)
+    if outside := int((~problem.support.contains(simulations.theta)).sum()):
+        raise ValueError(
+            f"`simulations` must be at theta drawn from the prior; {outside} of {num_rows} lie "
+            "outside its support. Leave these out if the others are such draws, or simulate anew."
+        )
+    gaps = x.isnan() if declares_gaps(problem.simulator) else x.new_zeros(x.shape, dtype=torch.bool)
+    if failed := int((~(x.isfinite() | gaps)).any(dim=1).sum()):
+        raise ValueError(
+            f"`simulations` must hold finite x; {failed} of {num_rows} rows do not. Leave these "
+            "out; where NaN is a value not measured, declare it: simulators.with_gaps(simulator)."
+        )

@@ -16,7 +16,7 @@ from simulators.gaps.mechanism import WithGaps, declares_gaps, with_places
 from simulators.gaps.trials import padded
 from simulators.given.function import refuse_other
 from simulators.given.observation import Observed, Returned
-from simulators.given.priors import as_sampler, names_of
+from simulators.given.priors import as_sampler, check_drawn_anew, names_of
 from simulators.given.probe import NUM_PROBES
 from simulators.given.task import recognise
 from simulators.random import child_seed
@@ -27,6 +27,10 @@ from ..encoders.layout import Layout
 from ..encoders.own import check_own_encoder
 from ..generators.support import Support, without_inherited_density
 
+_OWN_ARRAYS = (
+    "Of float32 tensors theta (n, d) and x (n, p) of your own, make "
+    "simulators.Simulations(theta, x, torch.arange(len(theta)), (), 0)."
+)
 _ATTEMPTS = 20
 _LOOKED_AT = 10_000  # simulations that tell how far values spread
 
@@ -128,6 +132,7 @@ def pose(
     refuse_other(simulator, "simulator", "(prior, simulator, x_o)")
     prior = as_sampler(prior)
     drawn = sample_prior(prior, NUM_PROBES, seed=0)
+    check_drawn_anew(prior, drawn)
     theta_dim = drawn.shape[1]
     given = None if parameter_names is None else check_names(parameter_names, theta_dim)
     support = Support.of(prior, theta_dim)
@@ -244,12 +249,19 @@ def check_simulations(simulations: Any) -> None:
 
     Raises:
         TypeError: if it is something else.
+        ValueError: if its theta and x are no rows of numbers, or not as many.
     """
-    if simulations is not None and not isinstance(simulations, Simulations):
+    if simulations is None:
+        return
+    if not isinstance(simulations, Simulations):
         raise TypeError(
             "`simulations` must be what simulators.simulate or load_store gives; got "
-            f"{type(simulations).__name__}."
+            f"{type(simulations).__name__}. {_OWN_ARRAYS}"
         )
+    both = simulations.theta, simulations.x  # of a user's making they may be anything
+    rows = all(isinstance(p, Tensor) and p.dtype == torch.float32 and p.ndim == 2 for p in both)
+    if not rows or len(both[0]) != len(both[1]):
+        raise ValueError(f"`simulations` must hold as many theta as x. {_OWN_ARRAYS}")
 
 
 def check_width(x: Tensor, x_o: Tensor) -> None:

@@ -11,13 +11,24 @@ from typing import IO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file that is there whole or not at all; two processes may write one path."""
+    """Write a file that is there whole or not at all; two processes may write one path.
+
+    Raises:
+        OSError: if it cannot be written, naming the path; nothing is left beside it.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except BaseException as error:  # such as a full disk, which half a file would keep full
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # the one that the caller knows
+        raise
     force_folder(path.parent)
 
 

@@ -90,13 +90,18 @@ def from_command(command: str, reader: Callable[[Any], Any] | None = None) -> Co
         for the reason in its last line on standard error.
 
     Raises:
-        TypeError: if ``reader`` is no function.
+        TypeError: if ``command`` is no text, or ``reader`` no function.
         ValueError: if the command cannot be split, has no place for a parameter, has a place
             without a name, or needs a shell.
 
     >>> from_command("echo {beta} {seed}")(beta=0.5, seed=7)
     array([0.5, 7. ])
     """
+    if not isinstance(command, str):
+        raise TypeError(
+            "`command` must be one text, as you would type it; got "
+            f"{type(command).__name__}. Of words, make one: shlex.join(words)."
+        )
     if reader is not None and not callable(reader):
         raise TypeError(
             f"`reader` must be a function of the text or the path; got {type(reader).__name__}. "

@@ -16,6 +16,9 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from ..random import isolated_rng
+from .reads import signature_of
+
+_SEEDS = 1 << 32
 
 
 class Part(Protocol):
@@ -120,6 +123,33 @@ class ScipyPart:
         return torch.from_numpy(values.astype(np.float64))
 
 
+@dataclass(frozen=True, eq=False)
+class FreshlySeeded:
+    """What draws by a ``seed`` of its own, such as the posterior of a fit: here by a new one.
+
+    Without it such a distribution gives the same theta whenever it is drawn from.
+    """
+
+    distribution: Any
+
+    def sample(self, sample_shape: Any, /) -> Any:
+        """Draw for ``sample_shape``; the seed comes from torch's global stream."""
+        return self.distribution.sample(sample_shape, seed=int(torch.randint(_SEEDS, ())))
+
+    def __getattr__(self, name: str) -> Any:
+        """Density, support and names are its own."""
+        if name == "distribution" or name.startswith("__"):  # not there yet, where it is unpickled
+            raise AttributeError(name)
+        return getattr(self.distribution, name)
+
+
+def freshly_seeded(distribution: Any) -> Any:
+    """A distribution as it is, or so that its draws depend on torch's global stream."""
+    seed = signature_of(distribution.sample).get("seed")
+    fixed = seed is not None and isinstance(seed.default, int)
+    return FreshlySeeded(distribution) if fixed else distribution
+
+
 def as_part(distribution: Any, name: str) -> Part:
     """A distribution as a part of a prior.
 
@@ -135,6 +165,7 @@ def as_part(distribution: Any, name: str) -> Part:
             f"{name} must be frozen: call it with its parameters, as scipy.stats.uniform(0, 1)."
         )
     if hasattr(distribution, "sample") and root not in ("numpyro", "pytensor", "pymc"):
+        distribution = freshly_seeded(distribution)
         with isolated_rng(0):
             return TorchPart(distribution, tuple(distribution.sample((2,)).shape[1:]))
     raise TypeError(

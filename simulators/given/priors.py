@@ -15,13 +15,15 @@ from torch.distributions import constraints
 from ..arguments import as_tensor, refuse_class
 from ..base import Prior, as_draws, check_names
 from ..random import isolated_rng
-from .distributions import Part, as_part
+from .distributions import Part, as_part, freshly_seeded
 from .function import asked_for, asking
 from .raised import in_one_line
+from .reads import generators_of
 from .values import named_parts
 
 EXAMPLE = '{"rate": scipy.stats.uniform(low, high - low)}'
 """A prior as messages show it."""
+_DRAWS, _FEW = 64, 8
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,10 @@ def as_sampler(prior: Any) -> Prior:
     """A prior as it is, or what stands for one as a prior.
 
     Args:
-        prior: anything with ``sample((n,)) -> (n, d)``; a distribution of torch or scipy of one
-            parameter; a dict or a list of pairs, name and distribution; a list of distributions;
-            or a function n -> (n, d), or to a data frame or a dict of columns.
+        prior: anything with ``sample((n,)) -> (n, d)``, the posterior of another fit, too; a
+            distribution of torch or scipy of one parameter; a dict or a list of pairs, name and
+            distribution; a list of distributions; or a function n -> (n, d), or to a data frame or
+            a dict of columns.
 
     Raises:
         TypeError: if it is none of these.
@@ -115,7 +118,9 @@ def as_sampler(prior: Any) -> Prior:
         return IndependentPrior((as_part(prior, "`prior`"),))
     if hasattr(prior, "sample"):
         one = getattr(prior, "batch_shape", None) == getattr(prior, "event_shape", 0) == ()
-        return IndependentPrior((as_part(prior, "`prior`"),)) if one else cast(Prior, prior)
+        if one:
+            return IndependentPrior((as_part(prior, "`prior`"),))
+        return cast(Prior, freshly_seeded(prior))
     if callable(prior):
         return FunctionPrior(prior)
     raise TypeError(
@@ -159,6 +164,31 @@ def sample_prior(prior: Any, num_samples: int, seed: int) -> Tensor:
     if not torch.isfinite(theta).all():
         raise ValueError("`prior` gave draws that are not finite; correct its sample method.")
     return theta
+
+
+def check_drawn_anew(prior: Any, drawn: Tensor) -> None:
+    """Refuse a prior that gives the same theta over and over, as if they were new ones.
+
+    Args:
+        prior: of any form.
+        drawn: its draws at seed 0, (n, d).
+
+    Raises:
+        ValueError: if its draws do not depend on the seed.
+    """
+    sampler = as_sampler(prior)
+    called = sampler.function if isinstance(sampler, FunctionPrior) else sampler.sample
+    if generators_of(called):  # it goes on from draw to draw, and stays where it is
+        return
+    if not torch.equal(sample_prior(prior, len(drawn), 1), drawn):
+        return
+    first, second = (sample_prior(prior, _DRAWS, seed) for seed in (0, 1))
+    # Of a prior with few values, and of a constant, draws may be alike by chance.
+    if torch.equal(first, second) and len(first.unique(dim=0)) > _FEW:
+        raise ValueError(
+            "`prior` gives the same draws each time. Make its random generator once, outside of "
+            "it; or let it be prior(n, rng), which is given one."
+        )
 
 
 def _are_numbers(item: Any) -> bool:

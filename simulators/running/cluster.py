@@ -149,7 +149,13 @@ def connect(target: Any, workers: int, timeout: float | None) -> Distributed:
     if isinstance(target, Client):
         return Distributed(target, timeout)
     if target is not None:
-        client = Client(target)
+        try:
+            client = Client(target)
+        except OSError as error:
+            raise ConnectionError(
+                f"`workers`: no scheduler answers at {target}: {error}. Start one there (dask "
+                "scheduler), or give a number of processes."
+            ) from error
         return Distributed(client, timeout, (client,))
     # The simulations run in processes of their own; scheduler and worker need none.
     cluster = LocalCluster(

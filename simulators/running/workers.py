@@ -26,6 +26,7 @@ from ..base import SeededSimulator
 from .batches import Batch, BatchResult, simulate_batch
 
 _STARTING = threading.RLock()
+_SLOW_TO_IMPORT = ("numba", "scipy.stats", "scipy.integrate", "pandas")
 
 
 def pack(simulator: SeededSimulator) -> bytes:
@@ -155,9 +156,10 @@ def _context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # Imported once, in the server: a worker is then replaced in milliseconds.
-    compiled = ["numba"] if "numba" in sys.modules else []
-    context.set_forkserver_preload(["cloudpickle", __name__, *compiled])
+    # Imported once, in the server: a worker is then replaced in milliseconds. What simulators use
+    # and is slow to import would else be imported anew for each simulation that ends its worker.
+    used = [name for name in _SLOW_TO_IMPORT if name in sys.modules]
+    context.set_forkserver_preload(["cloudpickle", __name__, *used])
     return context
 
 

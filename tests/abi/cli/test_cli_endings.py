@@ -78,6 +78,29 @@ def test_results_come_as_json_and_nothing_else(folder: Path, small_fits: None) -
     assert json.loads(invoke("doctor", "--json").stdout)["problems"] == []
 
 
+def test_what_a_simulator_prints_does_not_stand_among_json(folder: Path) -> None:
+    """Not from Python, from a program, nor from a worker process."""
+    (folder / "chatty_module.py").write_text(
+        "import os\nfrom endings_module import *\n"
+        "def chatty(theta):\n"
+        "    print('in Python')\n"
+        "    os.system('echo in a program')\n"
+        "    return simulate(theta)\n"
+    )
+    words = [sys.executable, "-m", "abi", "simulate", "--simulator", "chatty_module:chatty",
+             "--prior", "endings_module:prior", "--num-simulations", "20", "--json",
+             "--out"]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for workers in ("1", "2"):
+        made = subprocess.run(
+            [*words, f"store_{workers}", "--workers", workers],
+            capture_output=True, text=True, timeout=120, env=environment, check=True,
+        )  # fmt: skip
+        assert json.loads(made.stdout)["simulations"] == 20
+        assert "in Python" in made.stderr
+        assert "in a program" in made.stderr
+
+
 def test_every_command_takes_json() -> None:
     for name in COMMANDS:
         assert "--json" in invoke(name, "--help").stdout, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import problems
@@ -126,3 +127,21 @@ def test_a_damaged_round_is_refused_before_a_call_is_made(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match=r"^`path`: .*round_01.* do not match its digest"):
         abi.resume(tmp_path, problems.BOX, counting, progress=False)
     assert counting.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("request", "Take another copy of the run, or begin it anew in another folder."),
+        ("round_01", "Take another copy of the run, or begin it anew in another folder."),
+        ("began_with", "If prior and simulator are those of the run, remove it."),
+    ],
+)
+def test_a_damaged_run_is_refused_with_what_to_do(tmp_path: Path, name: str, cure: str) -> None:
+    once = problems.interrupted_after(tmp_path, 1)
+    with pytest.raises(KeyboardInterrupt):
+        quick_fit(simulator=once, num_simulations=600, run_dir=tmp_path)
+    path = tmp_path / f"{name}.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=re.escape(cure)):
+        abi.resume(tmp_path, problems.BOX, problems.Counting(), progress=False)

@@ -137,3 +137,8 @@ def test_a_command_that_cannot_be_run_is_refused_at_once(command: str, words: st
     with pytest.raises(ValueError, match=f"`command` .*{words}") as caught:
         from_command(command)
     assert "\n" not in str(caught.value)
+
+
+def test_a_command_in_words_is_refused_with_what_makes_one() -> None:
+    with pytest.raises(TypeError, match=r"^`command` must be one text.*got list.*shlex\.join"):
+        from_command(["echo", "{a}"])  # type: ignore[arg-type]

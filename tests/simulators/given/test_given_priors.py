@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.distributions import Beta, Gamma, Independent, Normal, Uniform
 
 from abi.generators.support import Support, has_density
 from simulators import sample_prior
-from simulators.given.priors import as_sampler, names_of
+from simulators.given.priors import as_sampler, check_drawn_anew, names_of
 from simulators.random import isolated_rng
 
 NAMED = {"beta": stats.uniform(0.5, 1.0), "gamma": Gamma(2.0, 1.0), "k": stats.poisson(3.0)}
@@ -94,6 +95,55 @@ def test_a_function_of_n_may_name_its_columns_and_ask_for_a_generator() -> None:
         assert torch.equal(theta, sample_prior(prior, 5, seed=3))
         assert not torch.equal(theta, sample_prior(prior, 5, seed=4))
     assert names_of(as_sampler(lambda n: torch.rand(n, 2))) is None
+
+
+class Seeded:
+    """A distribution that draws by a seed of its own, as the posterior of a fit does."""
+
+    parameter_names = ("a", "b")
+
+    def sample(self, sample_shape: tuple[int, ...] = (), *, seed: int = 0) -> torch.Tensor:
+        return torch.randn(*sample_shape, 2, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("prior", [Seeded(), {"both": Seeded()}])
+def test_a_prior_with_a_seed_of_its_own_is_drawn_from_anew(prior: Any) -> None:
+    """Else a fit whose prior is the posterior of another would simulate at the same theta."""
+    first, second = sample_prior(prior, 50, seed=1), sample_prior(prior, 50, seed=2)
+    assert torch.equal(first, sample_prior(prior, 50, seed=1))
+    assert len(torch.cat([first, second]).unique(dim=0)) == 100
+    check_drawn_anew(prior, sample_prior(prior, 5, seed=0))
+
+
+def test_what_a_freshly_seeded_prior_knows_is_its_own() -> None:
+    sampler = pickle.loads(pickle.dumps(as_sampler(Seeded())))
+    assert names_of(sampler) == ("a", "b")
+    assert not hasattr(sampler, "log_prob")
+    assert as_sampler(sampler) is sampler
+
+
+def test_a_prior_that_gives_the_same_draws_each_time_is_refused() -> None:
+    def begun_anew(n: int) -> Any:
+        return np.random.default_rng(0).normal(size=(n, 2))
+
+    with pytest.raises(ValueError, match=r"^`prior` gives the same draws each time\. Make"):
+        check_drawn_anew(begun_anew, sample_prior(begun_anew, 5, seed=0))
+
+
+def test_a_generator_that_a_prior_holds_is_left_where_it_is() -> None:
+    held = np.random.default_rng(0)
+
+    def prior(n: int) -> Any:
+        return held.normal(size=(n, 2))
+
+    drawn, state = sample_prior(prior, 5, seed=0), held.bit_generator.state
+    check_drawn_anew(prior, drawn)
+    assert held.bit_generator.state == state
+
+
+@pytest.mark.parametrize("prior", [stats.bernoulli(0.01), stats.uniform(1.0, 0.0)])
+def test_a_prior_of_few_values_may_give_the_same_draws_by_chance(prior: Any) -> None:
+    check_drawn_anew(prior, sample_prior(prior, 5, seed=0))
 
 
 def test_a_density_that_scipy_has_in_another_shape_is_none() -> None:
