@@ -56,14 +56,24 @@ def same_noise(num_samples: int, x_o: Tensor) -> NDArray[np.float64]:
     return x_o.numpy() / 2 + SD * np.random.default_rng(0).normal(size=(num_samples, 2))
 
 
+def reshaped(num_samples: int, x: Tensor) -> Tensor:
+    """Draws (n, K, d) that were not transposed, but forced into (K, n, d)."""
+    noise = torch.randn(len(x), num_samples, 2)
+    return (x[:, None] / 2 + SD * noise).reshape(num_samples, len(x), 2)
+
+
 @pytest.mark.parametrize(
     ("q", "words"),
     [
-        (same_noise, "the same random numbers at every x"),
-        (lambda num_samples, x: torch.randn(num_samples, 1, 2).expand(-1, len(x), -1), "every x"),
+        (same_noise, "nearly the same order at every x"),
+        (
+            lambda num_samples, x: torch.randn(num_samples, 1, 2).expand(-1, len(x), -1),
+            "at every x",
+        ),
+        (reshaped, "reshapes draws in place of swapping"),
         (lambda num_samples, x: chain(num_samples, x, seed=2), "neighbours have the correlation"),
     ],
-    ids=["a seed inside", "the same draws", "a chain"],
+    ids=["a seed inside", "the same draws", "axes mixed up", "a chain"],
 )
 def test_draws_that_hang_together_are_told_once(
     q: Callable[..., object], words: str, pairs: tuple[Tensor, Tensor]
@@ -94,5 +104,5 @@ def test_stored_draws_with_one_noise_for_all_x_are_not_taken_for_chains(
     for seed in range(20):
         noise = torch.randn(100, 1, 2, generator=torch_generator(seed))
         q = validation.as_posterior((theta, x, x / 2 + SD * noise), layout="samples_first")
-        with pytest.warns(UserWarning, match="the same random numbers at every x"):
+        with pytest.warns(UserWarning, match="nearly the same order at every x"):
             validation.sbc(q, theta, x, num_samples=100)

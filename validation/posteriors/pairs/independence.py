@@ -56,8 +56,9 @@ def warn_of_dependence(samples: Tensor, *, in_order: bool = True) -> None:
         )
     elif not chained and _shared(ranks) > _SHARED:
         warn_once(
-            "`q` draws with the same random numbers at every x. Tests take draws at two x for "
-            "independent: exact posteriors are rejected. Set no seed inside of q; give it an "
+            "`q`: draws come in nearly the same order at every x, as where q sets a seed for each, "
+            "or reshapes draws in place of swapping their axes. Tests take draws at two x for "
+            "independent: exact posteriors are rejected. Set no seed in q, or let it take an "
             "argument `seed`, which is another one at each call."
         )
 
