@@ -15,6 +15,7 @@ from simulators.random import as_count, torch_generator
 
 from ..seeds import part_seed
 from .pairs.arrays import as_numbers, check_resolution, flat_rows, names_of
+from .pairs.independence import warn_of_dependence
 from .pairs.near import check_within
 from .pairs.repeats import warn_of_repeats
 from .protocol import Posterior, check_samples
@@ -188,9 +189,10 @@ def drawn(q: Posterior, num_samples: int, x: Tensor, theta_dim: int, seed: int) 
     Raises:
         ValueError: if they are not that.
     """
-    samples = q.sample(num_samples, x, seed)
-    samples = check_samples(samples, num_samples, len(x), _name(q))
-    return checked_draws(samples, theta_dim)
+    samples = check_samples(q.sample(num_samples, x, seed), num_samples, len(x), _name(q))
+    samples = checked_draws(samples, theta_dim)
+    warn_of_dependence(samples, in_order=not isinstance(q, WeightedSamples))
+    return samples
 
 
 def _name(q: Posterior) -> str:

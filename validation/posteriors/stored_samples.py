@@ -17,6 +17,7 @@ from simulators.summary import summary
 from ..seeds import part_seed
 from .arviz_draws import arviz_draws, arviz_observation, is_arviz
 from .pairs.arrays import as_numbers, flat_rows
+from .pairs.independence import in_random_order
 from .protocol import Posterior, progress_bar
 from .signatures import seeded
 
@@ -130,6 +131,7 @@ def stored_posterior(
         raise ValueError(
             "`layout` must say how pre-drawn samples lie: 'samples_first' for (L, n, d), as sbi "
             f"draws them, or 'observations_first' for (n, L, d), as BayesFlow does; got {layout!r}."
+            " Pass as_posterior((theta, x, q_samples), layout=...)."
         )
     x, theta = flat_rows(x, "x").float(), as_numbers(theta, "theta")
     given = as_numbers(samples, "q_samples").float()
@@ -154,9 +156,9 @@ def stored_posterior(
             f"`theta` must pair with the pre-drawn samples, shape {tuple(values.shape[1:])}; "
             f"got {tuple(theta.shape)}."
         )
-    stored = StoredSamples(x, values.contiguous())
     if weights is None:
-        return stored
+        return StoredSamples(x, in_random_order(values, part_seed(0, 0)).contiguous())
+    stored = StoredSamples(x, values.contiguous())
     weight = as_numbers(weights, "weights").float()
     weight = check_weights(weight.T if swap else weight, tuple(values.shape[:2]))
     return WeightedSamples(stored, weight)

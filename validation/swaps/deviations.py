@@ -163,7 +163,7 @@ def scores_of(candidates: Candidates) -> Tensor:
     rows = torch.arange(candidates.num_pairs)
     columns = [candidates.theta]
     if candidates.log_q is not None:
-        columns.append(candidates.log_q[..., None])
+        columns.append(_within_reach(candidates.log_q)[..., None])
     together = torch.cat(columns, dim=2)
     truth = candidates.of_truth(together)
     others = together.clone()
@@ -175,6 +175,17 @@ def scores_of(candidates: Candidates) -> Tensor:
     shrunk = ((1.0 + 1.0 / count) * (count - 1) / max(1, count - 3)) ** 0.5
     scores: Tensor = (truth - mean) / (variance.sqrt().clamp_min(1e-30) * shrunk)
     return scores
+
+
+def _within_reach(log_q: Tensor) -> Tensor:
+    """Log q (C, N), where it is infinite the least or largest finite one at the same x.
+
+    With -inf, of a truth where q has no mass, no mean over the pairs is a number.
+    """
+    finite = log_q.isfinite()
+    least = log_q.where(finite, torch.inf).amin(dim=0)
+    most = log_q.where(finite, -torch.inf).amax(dim=0)
+    return log_q.clamp(least, most).where(finite.any(dim=0), 0.0)
 
 
 def _squares(values: Tensor, context: Tensor, weights: Tensor) -> Tensor:

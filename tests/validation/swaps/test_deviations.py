@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import candidates
 import pytest
@@ -139,3 +140,13 @@ def test_the_variance_is_not_taken_too_small_where_pairs_are_few() -> None:
     variances = torch.tensor([part.sd_ratio**-2 for parts in found for part in parts])
     error = 4.0 * float(variances.std()) / math.sqrt(len(variances))
     assert float(variances.mean()) == pytest.approx(1.0, abs=error)
+
+
+def test_a_truth_where_q_has_no_mass_leaves_the_deviation_of_log_q_a_number() -> None:
+    right = gaussian(300, 0)
+    assert right.log_q is not None
+    places = right.true[:5], torch.arange(5)
+    cut = replace(right, log_q=right.log_q.index_put(places, torch.tensor(-torch.inf)))
+    of_log_q = deviations(cut, NAMES)[-1]
+    assert of_log_q.bias_low <= of_log_q.bias <= of_log_q.bias_high
+    assert of_log_q.bias > deviations(right, NAMES)[-1].bias

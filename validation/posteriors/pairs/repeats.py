@@ -44,13 +44,17 @@ def warn_of_repeats(theta: Tensor, x: Tensor) -> None:
     if repeated < 2 or repeated < _LEAST_SHARE * len(counts):
         return
     if any(map(_is_continuous, theta[kinds].T)):
-        warnings.warn(
+        warn_once(
             f"`theta` and `x` hold {len(counts)} different pairs in {len(theta)} rows. Rows that "
             "repeat others are no evidence, but tests count them: exact posteriors are rejected. "
-            "Drop them.",
-            UserWarning,
-            stacklevel=_level_of_caller(),
+            "Drop them."
         )
+
+
+def warn_once(message: str) -> None:
+    """Warn the caller of this package, unless a test inside others would say it again."""
+    if not _told.get():
+        warnings.warn(message, UserWarning, stacklevel=_level_of_caller())
 
 
 def _level_of_caller() -> int:
