@@ -145,12 +145,17 @@ def test_values_that_never_vary_or_are_not_always_there_say_nothing() -> None:
     torch.testing.assert_close(of_more, other.log_prob(other.seen(x, NO_FEATURES), theta))
 
 
-def test_there_is_none_where_a_value_is_an_answer_of_yes_or_no_or_all_say_nothing() -> None:
+def test_answers_of_yes_or_no_say_nothing_and_there_is_none_where_all_do() -> None:
     theta = theta_of(300, 6)
     x = waves_of(theta, 6)
     assert learned(theta, torch.full_like(x, 2.5)) is None
-    x[:, 3] = (x[:, 3] > 0.0).float()
-    assert learned(theta, x) is None
+    assert learned(theta, (x > 0.0).float()) is None
+    answers = torch.cat([x, (x[:, 3:4] > 0.0).float()], dim=1)
+    found, other = learned(theta, answers), learned(theta, x)
+    assert found is not None
+    assert other is not None
+    of_others = other.log_prob(other.seen(x, NO_FEATURES), theta)
+    torch.testing.assert_close(found.log_prob(found.seen(answers, NO_FEATURES), theta), of_others)
 
 
 def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
