@@ -9,7 +9,7 @@ import typer
 
 from simulators.lazy import check_installed
 
-from .ending import print_json
+from .ending import print_json, verdict_words
 from .options import InPlace, Json, Seed
 
 
@@ -78,5 +78,5 @@ def report_command(
         print_json(made)
         return
     for line in (*made["verdict"]["warnings"], made["verdict"]["headline"]):
-        typer.echo(line)
+        typer.echo(verdict_words(line, paths[0]) if len(paths) == 1 else line)
     typer.echo(f"{out}: {made['bytes'] / 1e6:.2f} MB")

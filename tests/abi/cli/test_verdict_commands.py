@@ -336,6 +336,15 @@ def test_a_failing_verdict_is_a_status_on_request_alone(
     assert "more pairs for the verdict: abi check run" in done.stdout
 
 
+def test_a_report_of_one_fit_advises_commands(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"warnings": [], "headline": "Cannot tell: only few; posterior.check(600) makes more"}
+    made = {"verdict": told, "bytes": 10}
+    monkeypatch.setattr("abi.report.assemble.write_page", lambda *words: made)
+    assert "`abi check run --num-simulations 600` makes more" in invoke("report", "run").stdout
+
+
 def test_going_on_with_a_checked_run_keeps_the_pairs_that_were_added(folder: Path) -> None:
     again = ("fit", *PROBLEM, "--out", "run", "--resume", "--num-samples", "50", "--no-progress")
     before = abi.load("run/posterior.safetensors").verdict
