@@ -29,7 +29,7 @@ from .network import Layer, Layout, Network, Seen
 from .normal import log_normal
 from .univariate import Affine, Spline, Univariate
 
-_ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
+ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
 
 
 class CompiledFlow(nn.Module):
@@ -139,10 +139,10 @@ def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> tuple[Tens
 
 def _parts(theta: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Some rows of both at a time; the context may be one for all."""
-    for start in range(0, max(1, len(theta)), _ROWS):
-        some = theta[start : start + _ROWS]
+    for start in range(0, max(1, len(theta)), ROWS):
+        some = theta[start : start + ROWS]
         shared = context is None or context.ndim == 1
-        yield some, context if shared else context[start : start + _ROWS]  # type: ignore[index]
+        yield some, context if shared else context[start : start + ROWS]  # type: ignore[index]
 
 
 class _Transform:

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .flow import CompiledFlow, backward, forward
+from validation.threads import one_blas_thread
+
+from .flow import ROWS, CompiledFlow, backward, forward
 from .network import Layout, Network
 
 
@@ -36,8 +38,12 @@ class Shifted(nn.Module):
     @torch.no_grad()
     def log_prob(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """Log densities of rows (n, k), given what the network sees (n, c), (n,)."""
-        place, _ = self._network.outputs(self.weights.detach().numpy(), numbers.contiguous())
-        return self.flow.log_prob(rows - place, None)
+        weights = self.weights.detach().numpy()
+        with one_blas_thread():
+            parts = [
+                self._network.outputs(weights, part.contiguous())[0] for part in numbers.split(ROWS)
+            ]
+        return self.flow.log_prob(rows - torch.cat(parts), None)
 
     @torch.no_grad()
     def descend(self, rows: Tensor, numbers: Tensor) -> Tensor:
