@@ -96,12 +96,14 @@ def learn_additive(
 ) -> Additive | None:
     """That of features (n, k), given numbers of theta (n, c); None if one never varies.
 
+    It is small, and trained on the CPU whatever the device.
+
     Raises:
         ValueError: if no loss is finite.
     """
     middle, scale, _ = units(numbers)
     u = (numbers - middle) / scale
-    trend, rest = fit_trend(features, u)
+    trend, _ = fit_trend(features, u)
     if trend.slope is None or (features == features[0]).all(dim=0).any():
         return None
     network = MeansAndNoise(u.shape[1], features.shape[1], child_seed(seed, 0))
