@@ -35,7 +35,7 @@ def _whole(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*words: Any, **options: Any) -> None:
         try:
-            with result_alone() if options["as_json"] else nullcontext():
+            with result_alone() if options.get("as_json") else nullcontext():
                 command(*words, **options)
         except EOFError as error:
             raise RuntimeError(f"EOFError: {error}") from error
