@@ -100,6 +100,8 @@ class Learning:
             return numbers, x
         past = numbers_of(self.past[0], self.density.support)
         near = (((past - numbers.mean(dim=0)) / numbers.std(dim=0)).abs() <= _NEAR).all(dim=1)
+        if not near.any():  # a view of nothing may fail
+            return numbers, x
         return both((numbers, x), (past[near], view(self.past[1][near])))
 
     def of_features(self, features: Tensor, on_epoch: Progress) -> Likelihood:

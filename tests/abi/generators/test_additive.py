@@ -97,6 +97,15 @@ def test_pairs_of_elsewhere_show_the_same_noise() -> None:
     assert found[1] > found[0] + 0.3
 
 
+def test_pairs_too_far_to_say_anything_are_not_looked_at() -> None:
+    theta = theta_of(60, 2)
+    density = prior_flow(PRIOR, BOX, SETTINGS, TRAINING, 0)
+    far = 1e-3 * theta, x_of(theta, 2)
+    learning = Learning(1e-9 * theta, density, SETTINGS, TRAINING, seed=1, past=far)
+    numbers, seen = learning.beyond(far[1], lambda x: x.reshape(len(x), -1, 1)[:, :, 0])
+    assert len(numbers) == len(seen) == int(learning.others.sum())
+
+
 def test_units_of_theta_and_features_make_next_to_no_difference(law: Additive) -> None:
     theta = theta_of(1_000, 0)
     x = x_of(theta, 0)
