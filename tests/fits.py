@@ -15,10 +15,12 @@ from abi.files.fitted import restored
 from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import fit_flow
+from abi.generators.pool.power import pooled
 from abi.generators.push_forward.potnet import POTNetSettings
 from abi.generators.push_forward.wgan import WGANSettings
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
+from simulators import Prior
 
 QUICK = TrainingSettings(max_epochs=15)
 
@@ -81,6 +83,15 @@ def small_flow(
     """Flows of one transform with ``width`` units, fitted to theta (n, d) as ``fit_flow`` does."""
     settings = FlowSettings(num_transforms=1, hidden=(width,))
     return fit_flow(theta, support, settings=settings, training=training, seed=seed, **more)[0]
+
+
+def pooled_everywhere(
+    flows: FlowModel, x: Tensor, theta: Tensor, prior: Prior, **how: Any
+) -> FlowModel:
+    """Flows and a likelihood of their pairs, at the first x, where no region cuts the prior."""
+    return pooled(
+        flows, x, theta, x[0], prior, lambda at: torch.ones(len(at), dtype=torch.bool), **how
+    )
 
 
 def assert_a_file_holds(model: FlowModel, count: int = 50) -> None:

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from simulators import Simulations, simulate
@@ -94,8 +93,8 @@ def _check_rows(simulations: Simulations, problem: Problem) -> None:
             f"`simulations` must be at theta drawn from the prior; {outside} of {num_rows} lie "
             "outside its support. Leave these out if the others are such draws, or simulate anew."
         )
-    gaps = x.isnan() if declares_gaps(problem.simulator) else x.new_zeros(x.shape, dtype=torch.bool)
-    if failed := int((~(x.isfinite() | gaps)).any(dim=1).sum()):
+    wrong = x.isinf() if declares_gaps(problem.simulator) else ~x.isfinite()
+    if failed := int(wrong.any(dim=1).sum()):
         raise ValueError(
             f"`simulations` must hold finite x; {failed} of {num_rows} rows do not. Leave these "
             "out; where NaN is a value not measured, declare it: simulators.with_gaps(simulator)."

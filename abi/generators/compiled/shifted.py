@@ -24,15 +24,13 @@ class Shifted(nn.Module):
     def __init__(self, flow: nn.Module, network: nn.Sequential):
         super().__init__()
         self.flow = CompiledFlow(flow)
-        affine = [part for part in network if isinstance(part, nn.Linear)]
-        layouts: list[Layout] = []
-        for part in affine:
-            start = layouts[-1].end if layouts else 0
-            layouts.append(Layout(start, part.out_features, part.in_features, None))
-        vector = torch.cat([v.detach().flatten() for p in affine for v in (p.weight, p.bias)])
+        self._layouts: list[Layout] = []
+        for part in _affine(network):
+            start = self._layouts[-1].end if self._layouts else 0
+            self._layouts.append(Layout(start, part.out_features, part.in_features, None))
+        self._network = Network(self._layouts)
+        vector = nn.utils.parameters_to_vector(network.parameters()).detach()
         self.weights = nn.Parameter(vector)
-        self._network = Network(layouts)
-        self._layouts = layouts
         self._gradient = torch.empty_like(vector)
 
     @torch.no_grad()
@@ -63,8 +61,11 @@ class Shifted(nn.Module):
     def write_to(self, flow: nn.Module, network: nn.Sequential) -> None:
         """Give a flow and a network of the same forms these weights."""
         self.flow.write_to(flow)
-        affine = [part for part in network if isinstance(part, nn.Linear)]
-        for part, layout in zip(affine, self._layouts, strict=True):
+        for part, layout in zip(_affine(network), self._layouts, strict=True):
             layer = layout.view(self.weights.detach())
             part.weight.copy_(layer.weight)
             part.bias.copy_(layer.bias)
+
+
+def _affine(network: nn.Sequential) -> list[nn.Linear]:
+    return [part for part in network if isinstance(part, nn.Linear)]

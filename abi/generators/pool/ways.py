@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -82,14 +83,17 @@ def ways_to_learn(
     def of_family(learning: Learning, told: Progress) -> list[Likelihood]:
         return learning.of_family(x)
 
-    def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
+    encoder = encoders.modules[0]
+
+    def features(learning: Learning) -> Tensor:
         z = learning.density.support.to_real(learning.theta)
-        return [learning.of_features(features_of_pairs(encoders.modules[0], x, z), told)]
+        return features_of_pairs(encoder, x, z)
+
+    def of_features(learning: Learning, told: Progress) -> list[Likelihood]:
+        return [learning.of_features(features(learning), told)]
 
     def of_noise(learning: Learning, told: Progress) -> list[Likelihood]:
-        encoder, z = encoders.modules[0], learning.density.support.to_real(learning.theta)
-        seen = features_of_pairs(encoder, x, z)
-        return learning.of_noise(seen, lambda x: features_of(encoder, x), told)
+        return learning.of_noise(features(learning), partial(features_of, encoder), told)
 
     few = 1 < layout.length(x.shape[1]) <= _MOST_ITEMS and layout.width <= _EACH * theta_dim
     listed = few and is_list(layout, encoders.name)

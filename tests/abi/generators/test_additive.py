@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from fits import assert_a_file_holds, small_flow
+from fits import assert_a_file_holds, pooled_everywhere, small_flow
 from torch import Tensor, nn
 from torch.distributions import Independent, Uniform
 
@@ -18,7 +18,6 @@ from abi.generators.flow_training import Conditioning
 from abi.generators.pool.additive import Additive, learn_additive
 from abi.generators.pool.learning import Learning, prior_flow
 from abi.generators.pool.model import PooledFlows
-from abi.generators.pool.power import pooled
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 from simulators.random import isolated_rng, torch_generator
@@ -137,10 +136,8 @@ def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
     x = x_of(theta, 7)
     given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
     flows = small_flow(theta, BOX, 32, TRAINING, 3, given=given)
-    pool = pooled(
-        flows, x, theta, x[0], PRIOR, lambda at: torch.ones(len(at), dtype=torch.bool),
-        settings=flows.settings, training=TRAINING, seed=3,
-    )  # fmt: skip
+    how = {"settings": flows.settings, "training": TRAINING, "seed": 3}
+    pool = pooled_everywhere(flows, x, theta, PRIOR, **how)
     assert isinstance(pool, PooledFlows)
     assert isinstance(pool.likelihood.law, Additive)
     assert_a_file_holds(pool)

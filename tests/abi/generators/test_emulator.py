@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fits import assert_a_file_holds, small_flow
+from fits import assert_a_file_holds, pooled_everywhere, small_flow
 from torch import Tensor
 from torch.distributions import Independent, Normal
 
@@ -20,7 +20,6 @@ from abi.generators.pool.emulator import Emulator, learn_emulator
 from abi.generators.pool.learning import prior_flow
 from abi.generators.pool.likelihood import Likelihood
 from abi.generators.pool.model import PooledFlows
-from abi.generators.pool.power import pooled
 from abi.generators.pool.values.law import learn_values
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
@@ -163,10 +162,8 @@ def test_an_answer_gains_by_it_and_a_file_holds_it() -> None:
     x = waves_of(theta, 7)
     given = Conditioning(build_encoder("flat", x), x, x[0], "flat")
     flows = small_flow(theta, Support.everywhere(DIM), 32, TRAINING, 3, given=given)
-    pool = pooled(
-        flows, x, theta, x[0], PRIOR, lambda at: torch.ones(len(at), dtype=torch.bool),
-        settings=flows.settings, training=TRAINING, seed=3,
-    )  # fmt: skip
+    how = {"settings": flows.settings, "training": TRAINING, "seed": 3}
+    pool = pooled_everywhere(flows, x, theta, PRIOR, **how)
     assert isinstance(pool, PooledFlows)
     assert isinstance(pool.likelihood.law, Emulator)
     theta = theta_of(400, 9)

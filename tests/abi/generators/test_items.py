@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fits import assert_a_file_holds
+from fits import assert_a_file_holds, pooled_everywhere
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder, is_list
@@ -20,7 +20,6 @@ from abi.generators.flow_training import Conditioning, fit_flow
 from abi.generators.pool.learning import Learning, prior_flow
 from abi.generators.pool.likelihood import Likelihood, OfFeatures, OfItems
 from abi.generators.pool.model import PooledFlows
-from abi.generators.pool.power import pooled
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
 from simulators.random import isolated_rng
@@ -114,11 +113,7 @@ def flows_of(theta: Tensor, x: Tensor, layout: Layout = POINTS) -> FlowModel:
 
 def pool_of(theta: Tensor, x: Tensor, flows: FlowModel) -> FlowModel:
     how = {"settings": SETTINGS, "training": TRAINING, "seed": SEED}
-    return pooled(flows, x, theta, x[0], PRIOR, everywhere, **how)  # type: ignore[arg-type]
-
-
-def everywhere(theta: Tensor) -> Tensor:
-    return torch.ones(len(theta), dtype=torch.bool)
+    return pooled_everywhere(flows, x, theta, PRIOR, **how)
 
 
 @pytest.fixture(scope="module")

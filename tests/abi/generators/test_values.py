@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from fits import assert_a_file_holds, small_flow
+from fits import assert_a_file_holds, pooled_everywhere, small_flow
 from torch import Tensor
 
 from abi.encoders.choice import build_encoder
@@ -15,7 +15,6 @@ from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
 from abi.generators.pool.model import PooledFlows
-from abi.generators.pool.power import pooled
 from abi.generators.pool.values.law import OfValues, learn_values
 from abi.generators.support import Support
 from abi.training.loop import TrainingSettings
@@ -209,12 +208,8 @@ def flows(answers: tuple[Tensor, Tensor]) -> FlowModel:
 @pytest.fixture(scope="module")
 def pool(answers: tuple[Tensor, Tensor], flows: FlowModel) -> PooledFlows:
     theta, x = answers
-
-    def everywhere(theta: Tensor) -> Tensor:
-        return torch.ones(len(theta), dtype=torch.bool)
-
     how = {"settings": SETTINGS, "training": TRAINING, "seed": SEED}
-    found = pooled(flows, x, theta, x[0], PRIOR, everywhere, **how)  # type: ignore[arg-type]
+    found = pooled_everywhere(flows, x, theta, PRIOR, **how)
     assert isinstance(found, PooledFlows)
     return found
 

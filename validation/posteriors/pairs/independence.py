@@ -47,14 +47,15 @@ def warn_of_dependence(samples: Tensor, *, in_order: bool = True) -> None:
         return
     ranks = _ranks(samples)
     close = _neighbours(ranks)
-    chained = close > max(_CLOSE, _chance(ranks))
+    shared = _shared(ranks)
+    chained = close > max(_CLOSE, _chance(ranks, shared))
     if in_order and chained:
         warn_once(
             f"`q`: draws at one x hang together (neighbours have the correlation {close:.2f}), as "
             "in a chain. Tests take them for independent: exact posteriors are rejected. Thin the "
             "chain more, or draw more of it and give a random part."
         )
-    elif not chained and _shared(ranks) > _SHARED:
+    elif not chained and shared > _SHARED:
         warn_once(
             "`q`: draws come in nearly the same order at every x, as where q sets a seed for each, "
             "or reshapes draws in place of swapping their axes. Tests take draws at two x for "
@@ -74,7 +75,7 @@ def in_random_order(samples: Tensor, seed: int) -> Tensor:
         return samples
     ranks = _ranks(samples)
     close = _neighbours(ranks)
-    if close < max(_A_CHAIN, _chance(ranks)):
+    if close < max(_A_CHAIN, _chance(ranks, _shared(ranks))):
         return samples
     worth = count * max(0.0, 1.0 - close) / (1.0 + close)
     if worth < _FEW and not _are_sorted(samples):
@@ -109,13 +110,13 @@ def _neighbours(ranks: Tensor) -> float:
     return float((together / _variance(ranks)).max())
 
 
-def _chance(ranks: Tensor) -> float:
+def _chance(ranks: Tensor, shared: float) -> float:
     """A correlation of neighbours, five standard errors, above which it is not chance.
 
     By the same noise at every x all x together say no more of it than one.
     """
     count, rows, _ = ranks.shape
-    return 5.0 * math.sqrt(max(1.0, _shared(ranks)) / (count * rows))
+    return 5.0 * math.sqrt(max(1.0, shared) / (count * rows))
 
 
 def _shared(ranks: Tensor) -> float:
