@@ -55,7 +55,8 @@ class RoundRecord:
             after it.
         narrowed: share of the pairs that lie in the region which this round found; None where it
             made none. Near 1 where the region replaces one that the answer leans on.
-        filled: whether it made none because its answer fills where the pairs' theta come from.
+        filled: whether it made none because its answer, from enough pairs, fills where their theta
+            come from.
     """
 
     round: int

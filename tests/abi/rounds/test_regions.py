@@ -157,7 +157,8 @@ def test_a_region_that_contradicts_those_before_is_not_made() -> None:
     assert first.share == float(regions[0].contains(BOX_DRAWS).float().mean())
     theta = sample_inside(BOX, regions, 500, seed=2)
     far = high_density_region(elsewhere, BOX, regions, seed=1)
-    assert worthwhile(far, theta, 500, share_inside(far, theta))  # by how many it leaves out
+    share = share_inside(far, theta)
+    assert worthwhile(far, theta, 500, share, few=True)  # by how many it leaves out
     theta = torch.cat([theta, elsewhere.sample(50, seed=4)])  # else its edge is lowered
     found = bounds(elsewhere, asked, regions, theta, 500, seed=3)
     assert (found.regions, found.share, found.left) == (regions, None, ())
@@ -258,6 +259,39 @@ def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, ben
     prior = Independent(Normal(torch.zeros(theta_dim), torch.ones(theta_dim)), 1)
     region = high_density_region(model, prior, (), seed=1)
     assert float(region.contains(theta).float().mean()) < 0.25
-    assert worthwhile(region, theta, n, share_inside(region, theta)) is (bent or theta_dim == 2)
+    made = worthwhile(region, theta, n, share_inside(region, theta), few=theta_dim == 2)
+    assert made is (bent or theta_dim == 2)
     few = replace(region, model=replace(model, held=()))  # too few to tell
-    assert worthwhile(few, theta, n, share_inside(few, theta))
+    assert worthwhile(few, theta, n, share_inside(few, theta), few=False)
+
+
+def test_a_first_region_of_four_parameters_may_hold_more_than_a_quarter() -> None:
+    """Where pairs are few and the next round doubles those inside; later ones may not."""
+    box = Independent(Uniform(-torch.ones(4), torch.ones(4)), 1)
+    model = replace(flow_of_four(0.09), held=())  # else they would say that it is a Gaussian
+    theta = 2 * torch.rand(300, 4, generator=torch_generator(2)) - 1
+    first = bounds(model, Asked(box), (), theta, 600, seed=1)
+    assert first.share is not None
+    assert 0.25 < first.share < 0.4
+    whole = high_density_region(flow_of_four(None), box, (), seed=1, outside=1e-9)
+    assert bounds(model, Asked(box), (whole,), theta, 600, seed=1).share is None
+    many = 2 * torch.rand(5_000, 4, generator=torch_generator(2)) - 1
+    assert bounds(model, Asked(box), (), many, 600, seed=1).share is None
+
+
+def test_an_answer_from_few_pairs_does_not_end_the_rounds() -> None:
+    """It may fill where they come from for want of knowledge."""
+    box = Independent(Uniform(-torch.ones(4), torch.ones(4)), 1)
+    theta = 2 * torch.rand(1_000, 4, generator=torch_generator(2)) - 1
+    wide = flow_of_four(None)
+    assert bounds(wide, Asked(box), (), theta, 600, seed=1).filled
+    assert not bounds(wide, Asked(box), (), theta[:999], 600, seed=1).filled
+
+
+def flow_of_four(sd: float | None) -> FlowModel:
+    """Of four uniform coordinates, the first of them N(0, sd^2) if it has one."""
+    theta = 2 * torch.rand(2_000, 4, generator=torch_generator(0)) - 1
+    if sd is not None:
+        theta[:, 0] = sd * torch.randn(2_000, generator=torch_generator(1))
+    support = Support(torch.full((4,), -1.0), torch.full((4,), 1.0))
+    return small_flow(theta, support, 16, TrainingSettings(num_steps=150))
