@@ -39,7 +39,7 @@ from ..generators.flow import FlowModel
 from ..quantiles.kernel import LearnedKernel
 from .calls import SimulatorCalls
 from .regions.drawing import STRETCHES, can_resample, sample_inside, weighted_draws
-from .regions.finding import high_density_region
+from .regions.placing import high_density_region
 from .regions.region import AnyRegion, inside_all
 
 _LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 125

@@ -57,7 +57,7 @@ theta and for a prior without a density are ours.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -69,23 +69,17 @@ from simulators.random import child_seed
 from ...generators.base import GenerativeModel
 from ...generators.conditional import ConditionalFlows
 from ...generators.flow import FlowModel
-from .drawing import PER_DRAW, can_fill, can_resample, draw_by_rejection, is_wide
-from .edge import threshold
+from .drawing import can_fill
 from .leaning import leaned_on
-from .region import AnyRegion, Region, SharedRegion
+from .placing import Placed, shared_region
+from .region import AnyRegion
 
-OUTSIDE = 1e-4  # alpha
 _WORTH = 0.25  # of theta inside the regions before
 _MOST = 0.5  # of them, of more than a few parameters: no later region will be worth making
 _FEW, _FEW_AT_FIRST = 3, 4  # parameters, of any region and of a first one
 _GAIN = 2.0  # times as many pairs
 _LEAST_KNOWN = 1_000  # pairs, of fewer an answer that fills them may know too little
 _LEAST_HELD, _LITTLE, _SURE = 200, 0.05, 2.0  # theta held out; nats; standard errors
-_LEAST_PAIRS, _LEAST_SHARE = 5, 0.05  # inside
-_DRAWS = 20_000  # of q, that place its threshold and its box
-_FEW_DRAWS = 5_000  # where the edge is no far tail
-_MARGIN = 0.05  # the box of these draws is widened by this share of its sides
-_TRIED = 20_000  # draws of the prior that tell how large a region must be
 
 
 class Asked(Protocol):
@@ -140,12 +134,12 @@ def bounds(
         num_calls: of the next round.
         seed: of the draws that place the region, and try whether it can be filled.
     """
-    q = ConditionalFlows.of(model)
-    held = before
+    q, held, placed = ConditionalFlows.of(model), before, None
     if asked.several is None or q is None:
         leaned = leaned_on(model, before, child_seed(seed, 3))
         held = tuple(region for region in before if region not in leaned)
-        region: AnyRegion = high_density_region(model, asked.prior, held, seed, theta=theta)
+        placed = Placed(model, asked.prior, held, seed, theta)
+        region: AnyRegion = placed.region()
     else:
         region = shared_region(q, asked.several, asked.prior, before, seed, theta)
     more = (*held, region)
@@ -153,8 +147,8 @@ def bounds(
     share = share_inside(region, theta)
     few = theta.shape[1] <= (_FEW if before else _FEW_AT_FIRST)
     wanted = left or worthwhile(region, theta, num_calls, share, few=few)
-    if not wanted and asked.several is None and few:
-        nearer = high_density_region(model, asked.prior, held, seed, theta=theta, few=True)
+    if not wanted and placed is not None and few:
+        nearer = placed.region(few=True)
         share_nearer = share_inside(nearer, theta)
         if worthwhile(nearer, theta, num_calls, share_nearer, few=few):
             more, share, wanted = (*held, nearer), share_nearer, True
@@ -162,105 +156,6 @@ def bounds(
         knows = theta.shape[1] > _FEW and len(theta) >= _LEAST_KNOWN
         return Bounds(before, filled=not wanted and knows and share > _MOST)
     return Bounds(more, share, left)
-
-
-def high_density_region(
-    model: GenerativeModel,
-    prior: Prior,
-    before: tuple[AnyRegion, ...],
-    seed: int,
-    outside: float | None = None,
-    theta: Tensor | None = None,
-    *,
-    few: bool = False,
-) -> Region:
-    """The region of a model, no narrower than the prior can fill.
-
-    Where theta inside must be found among the prior's own draws, for it offers no density or q
-    cannot be spread out, the region holds at least about one in 500 of them.
-
-    Args:
-        model: q, with a density.
-        prior: what the region is filled from.
-        before: the regions so far, which the theta must lie in too.
-        seed: of the draws that place the threshold.
-        outside: share of q's draws beyond the edge, whatever theta held out say; as above when
-            omitted.
-        theta: of the pairs that q has learned from (n, d), of which some must lie inside.
-        few: whether few theta held out may say where the edge is (:mod:`.edge`).
-    """
-    drops = model.drops() if outside is None and is_wide(model) else None
-    num_draws = _DRAWS if outside is None else _FEW_DRAWS
-    edge = outside or OUTSIDE, drops, few
-    return _region_of(model, prior, before, seed, edge, num_draws, theta)
-
-
-def shared_region(
-    q: ConditionalFlows,
-    x: Tensor,
-    prior: Prior,
-    before: tuple[AnyRegion, ...],
-    seed: int,
-    theta: Tensor | None = None,
-) -> SharedRegion:
-    """Where the posterior lies at any of several x (K, p): the union of their regions.
-
-    The prior cut to it holds each of the posteriors, so that one set of pairs serves them all.
-    """
-    q = replace(q, model=q.model.alone)
-    drops = q.model.drops()  # each at an x of its own: the same for all
-    keys = [child_seed(seed, row) for row in range(len(x))]
-    models = [q.at(row) for row in x]
-    parts = [
-        _region_of(model, prior, before, key, (OUTSIDE, drops, False), _FEW_DRAWS, theta)
-        for model, key in zip(models, keys, strict=True)
-    ]
-    return SharedRegion(
-        q.model,
-        torch.stack([model.context for model in models if model.context is not None]),
-        torch.tensor([part.log_threshold for part in parts], dtype=torch.float64),
-        torch.stack([part.lower for part in parts]),
-        torch.stack([part.upper for part in parts]),
-    )
-
-
-def _region_of(
-    model: GenerativeModel,
-    prior: Prior,
-    before: tuple[AnyRegion, ...],
-    seed: int,
-    edge: tuple[float, Tensor | None, bool],
-    num_draws: int,
-    theta: Tensor | None,
-) -> Region:
-    """The region, given what its ``edge`` is drawn by."""
-    draws = model.sample(num_draws, child_seed(seed, 0))
-    log_density = model.log_prob(draws)
-    log_threshold = threshold(log_density, *edge)
-    draws = draws[log_density >= log_threshold]
-    region = Region(model, log_threshold, draws.amin(dim=0), draws.amax(dim=0))
-    if theta is not None:
-        least = max(_LEAST_PAIRS, math.ceil(_LEAST_SHARE * len(theta)))
-        region = _lowered(region, theta, least)
-    if not can_resample(model, prior):
-        found, tried = draw_by_rejection(prior, before, _TRIED, child_seed(seed, 1))
-        # The share of these that must stay inside is what may be filled.
-        region = _lowered(region, found, math.ceil(tried / PER_DRAW))
-    margin = _MARGIN * (region.upper - region.lower)
-    return replace(region, lower=region.lower - margin, upper=region.upper + margin)
-
-
-def _lowered(region: Region, theta: Tensor, count: int) -> Region:
-    """The region with its edge so far out that as many of theta (n, d), or all, lie inside."""
-    if not len(theta):
-        return region
-    log_q = region.model.log_prob(theta)
-    lowest = float(log_q.topk(min(count, len(theta))).values[-1])
-    if lowest >= region.log_threshold:
-        return region
-    held = theta[log_q >= lowest]
-    lower, upper = region.lower.minimum(held.amin(dim=0)), region.upper.maximum(held.amax(dim=0))
-    return Region(region.model, lowest, lower, upper)
 
 
 def share_inside(region: AnyRegion, theta: Tensor) -> float:

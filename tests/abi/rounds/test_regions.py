@@ -16,10 +16,11 @@ from abi.generators.flow import FlowModel
 from abi.generators.flow_training import Conditioning
 from abi.generators.mixture import fit_mixture
 from abi.generators.support import Support
-from abi.rounds.regions import drawing, finding
+from abi.rounds.regions import drawing, placing
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import bounds, high_density_region, share_inside, worthwhile
+from abi.rounds.regions.finding import bounds, share_inside, worthwhile
 from abi.rounds.regions.leaning import leaned_on, leaning_on, refilled
+from abi.rounds.regions.placing import high_density_region
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
@@ -57,7 +58,7 @@ def test_a_region_holds_its_model_s_draws_and_little_else(flow: FlowModel) -> No
     assert float(region.contains(draws).float().mean()) > 0.99
     # Without theta held out, by the model's own word.
     own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
-    assert abs(float(own.contains(draws).float().mean()) - (1.0 - finding.OUTSIDE)) < 1e-3
+    assert abs(float(own.contains(draws).float().mean()) - (1.0 - placing.OUTSIDE)) < 1e-3
     far = torch.tensor([[0.5, 3.0], [-3.0, 0.5], [3.9, 3.9]])
     assert not region.contains(far).any()
 

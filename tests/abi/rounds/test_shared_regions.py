@@ -14,7 +14,7 @@ from abi.generators.flow_training import Conditioning
 from abi.generators.support import Support
 from abi.rounds.regions import drawing
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.finding import high_density_region, shared_region
+from abi.rounds.regions.placing import high_density_region, shared_region
 from abi.rounds.regions.region import SharedRegion
 from abi.training.loop import TrainingSettings
 from simulators import sample_prior
