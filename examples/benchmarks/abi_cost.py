@@ -57,7 +57,7 @@ STAGES = {
     "distances": ("__call__", "kernel.py"),
     "flows": ("fit_answer", "answer.py"),
     "likelihood": ("pool_answer", "answer.py"),
-    "region": ("high_density_region", "finding.py"),
+    "region": ("ending", "placing.py"),
     "judging": ("_judged", "judging.py"),
 }
 
