@@ -39,7 +39,7 @@ from ..generators.flow import FlowModel
 from ..quantiles.kernel import LearnedKernel
 from .calls import SimulatorCalls
 from .regions.drawing import STRETCHES, can_resample, sample_inside, weighted_draws
-from .regions.placing import high_density_region
+from .regions.placing import FEW_DRAWS, Placed
 from .regions.region import AnyRegion, inside_all
 
 _LEAST_DRAWS, _MOST_DRAWS, _VALUES = 25, 50, 125
@@ -100,7 +100,8 @@ def check_regions(
     it has learned nothing, and nothing is asked of it: of two moons after 5,000 calls 29% of T lay
     beyond, where z-scores had a variance of 100, and of .96 inside.
     """
-    return (*before, high_density_region(region_model(model), prior, before, seed, _OUTSIDE))
+    placed = Placed(region_model(model), prior, before, seed, num_draws=FEW_DRAWS)
+    return (*before, placed.ending(_OUTSIDE))
 
 
 def region_model(model: GenerativeModel) -> GenerativeModel:

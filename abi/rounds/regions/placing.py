@@ -25,7 +25,7 @@ from .region import AnyRegion, Region, SharedRegion
 OUTSIDE = 1e-4  # alpha
 _LEAST_PAIRS, _LEAST_SHARE = 5, 0.05  # inside
 _DRAWS = 20_000  # of q, that place its threshold and its box
-_FEW_DRAWS = 5_000  # where the edge is no far tail
+FEW_DRAWS = 5_000  # where the edge is no far tail
 _MARGIN = 0.05  # the box of these draws is widened by this share of its sides
 _TRIED = 20_000  # draws of the prior that tell how large a region must be
 
@@ -91,30 +91,6 @@ class Placed:
         return draw_by_rejection(self.prior, self.before, _TRIED, child_seed(self.seed, 1))
 
 
-def high_density_region(
-    model: GenerativeModel,
-    prior: Prior,
-    before: tuple[AnyRegion, ...],
-    seed: int,
-    outside: float | None = None,
-    theta: Tensor | None = None,
-) -> Region:
-    """The region of a model, no narrower than the prior can fill.
-
-    Args:
-        model: q, with a density.
-        prior: what the region is filled from.
-        before: the regions so far, which the theta must lie in too.
-        seed: of the draws that place the threshold.
-        outside: share of q's draws beyond the edge, whatever theta held out say; when omitted one
-            in ten thousand, or more where these say so.
-        theta: of the pairs that q has learned from (n, d), of which some must lie inside.
-    """
-    if outside is None:
-        return Placed(model, prior, before, seed, theta).region()
-    return Placed(model, prior, before, seed, theta, _FEW_DRAWS).ending(outside)
-
-
 def shared_region(
     q: ConditionalFlows,
     x: Tensor,
@@ -132,7 +108,7 @@ def shared_region(
     keys = [child_seed(seed, row) for row in range(len(x))]
     models = [q.at(row) for row in x]
     parts = [
-        Placed(model, prior, before, key, theta, _FEW_DRAWS).ending(OUTSIDE, drops)
+        Placed(model, prior, before, key, theta, FEW_DRAWS).ending(OUTSIDE, drops)
         for model, key in zip(models, keys, strict=True)
     ]
     return SharedRegion(

@@ -20,7 +20,7 @@ from abi.rounds.regions import drawing, placing
 from abi.rounds.regions.drawing import sample_inside
 from abi.rounds.regions.finding import bounds, share_inside, worthwhile
 from abi.rounds.regions.leaning import leaned_on, leaning_on, refilled
-from abi.rounds.regions.placing import high_density_region
+from abi.rounds.regions.placing import Placed
 from abi.rounds.regions.region import Region, inside_all
 from abi.training.loop import TrainingSettings
 from simulators.random import torch_generator
@@ -53,11 +53,11 @@ def flow() -> FlowModel:
 
 
 def test_a_region_holds_its_model_s_draws_and_little_else(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), seed=1)
+    region = Placed(flow, BOX, (), seed=1).region()
     draws = flow.sample(20_000, seed=2)
     assert float(region.contains(draws).float().mean()) > 0.99
     # Without theta held out, by the model's own word.
-    own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
+    own = Placed(replace(flow, held=()), BOX, (), seed=1).region()
     assert abs(float(own.contains(draws).float().mean()) - (1.0 - placing.OUTSIDE)) < 1e-3
     far = torch.tensor([[0.5, 3.0], [-3.0, 0.5], [3.9, 3.9]])
     assert not region.contains(far).any()
@@ -67,15 +67,15 @@ def test_theta_held_out_draw_the_edge_nearer_and_never_farther(
     flow: FlowModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of N(mean, sd^2) in two coordinates the log density drops by half a squared radius."""
-    own = high_density_region(replace(flow, held=()), BOX, (), seed=1)
+    own = Placed(replace(flow, held=()), BOX, (), seed=1).region()
     for count, drop in ((199, 0.0), (200, 50.0)):  # too few; farther than the flow says
         drops = torch.full((count,), drop)
         monkeypatch.setattr(FlowModel, "drops", lambda model, drops=drops: drops)
-        same = high_density_region(flow, BOX, (), seed=1)
+        same = Placed(flow, BOX, (), seed=1).region()
         assert same.log_threshold == own.log_threshold
     drop = 1.0  # two nats farther, and the median itself is log(2) below the peak
     monkeypatch.setattr(FlowModel, "drops", lambda model: torch.full((200,), drop))
-    nearer = high_density_region(flow, BOX, (), seed=1)
+    nearer = Placed(flow, BOX, (), seed=1).region()
     outside = 1.0 - float(nearer.contains(flow.sample(20_000, seed=2)).float().mean())
     assert outside == pytest.approx(math.exp(-(drop + 2.0 + math.log(2.0))), rel=0.5)
     assert bool((nearer.upper - nearer.lower < own.upper - own.lower).all())
@@ -86,7 +86,7 @@ def test_draws_inside_are_those_of_the_prior(
     prior: torch.distributions.Distribution, flow: FlowModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weighted resampling of the stretched flow against plain rejection from the prior."""
-    region = high_density_region(flow, prior, (), seed=1)
+    region = Placed(flow, prior, (), seed=1).region()
     plain = sample_inside(prior, (region,), 3_000, seed=3)
     monkeypatch.setattr(drawing, "PER_DRAW", 0)
     monkeypatch.setattr(drawing, "_CHUNK", 10)  # rejection gives up at once
@@ -104,8 +104,8 @@ def test_draws_inside_are_those_of_the_prior(
 
 def test_a_prior_that_can_only_be_sampled_gets_a_region_its_draws_fill(flow: FlowModel) -> None:
     wide = Independent(Uniform(-400 * torch.ones(2), 400 * torch.ones(2)), 1)
-    with_density = high_density_region(flow, wide, (), seed=1)
-    without = high_density_region(flow, Sampler(wide), (), seed=1)
+    with_density = Placed(flow, wide, (), seed=1).region()
+    without = Placed(flow, Sampler(wide), (), seed=1).region()
     assert without.log_threshold < with_density.log_threshold
     draws = flow.sample(5_000, seed=2)
     assert without.contains(draws[with_density.contains(draws)]).all()  # larger, not elsewhere
@@ -115,8 +115,8 @@ def test_a_prior_that_can_only_be_sampled_gets_a_region_its_draws_fill(flow: Flo
 
 
 def test_regions_are_nested() -> None:
-    first = high_density_region(narrow_flow(0.5, 0.6), BOX, (), seed=1)
-    second = high_density_region(narrow_flow(0.8, 0.2, seed=5), BOX, (first,), seed=2)
+    first = Placed(narrow_flow(0.5, 0.6), BOX, (), seed=1).region()
+    second = Placed(narrow_flow(0.8, 0.2, seed=5), BOX, (first,), seed=2).region()
     theta = sample_inside(BOX, (first, second), 1_000, seed=3)
     assert first.contains(theta).all()
     assert second.contains(theta).all()
@@ -136,16 +136,16 @@ class Asked:
 def test_a_region_holds_some_of_the_pairs_that_its_flow_has_learned_from(flow: FlowModel) -> None:
     """A flow that is sure of a place where no theta was simulated is not believed: 5, or 5%."""
     theta = BOX_DRAWS[:60]
-    own = high_density_region(flow, BOX, (), seed=1)
-    region = high_density_region(flow, BOX, (), seed=1, theta=theta)
+    own = Placed(flow, BOX, (), seed=1).region()
+    region = Placed(flow, BOX, (), seed=1, theta=theta).region()
     assert int(own.contains(theta).sum()) < 5
     assert int(region.contains(theta).sum()) == 5
-    many = high_density_region(narrow_flow(0.8, 0.02), BOX, (), seed=1, theta=BOX_DRAWS[:400])
+    many = Placed(narrow_flow(0.8, 0.02), BOX, (), seed=1, theta=BOX_DRAWS[:400]).region()
     assert int(many.contains(BOX_DRAWS[:400]).sum()) == 20
     draws = flow.sample(5_000, seed=2)
     assert region.contains(draws[own.contains(draws)]).all()  # larger, not elsewhere
     near = 0.5 + 0.2 * torch.randn(60, 2, generator=torch_generator(1))
-    same = high_density_region(flow, BOX, (), seed=1, theta=near)
+    same = Placed(flow, BOX, (), seed=1, theta=near).region()
     assert same.log_threshold == own.log_threshold
 
 
@@ -157,7 +157,7 @@ def test_a_region_that_contradicts_those_before_is_not_made() -> None:
     assert len(regions) == 1
     assert first.share == float(regions[0].contains(BOX_DRAWS).float().mean())
     theta = sample_inside(BOX, regions, 500, seed=2)
-    far = high_density_region(elsewhere, BOX, regions, seed=1)
+    far = Placed(elsewhere, BOX, regions, seed=1).region()
     share = share_inside(far, theta)
     assert worthwhile(far, theta, 500, share, few=True)  # by how many it leaves out
     theta = torch.cat([theta, elsewhere.sample(50, seed=4)])  # else its edge is lowered
@@ -166,8 +166,8 @@ def test_a_region_that_contradicts_those_before_is_not_made() -> None:
 
 
 def test_a_region_that_the_answer_leans_on_is_left_for_its_own() -> None:
-    small = high_density_region(narrow_flow(0.2, 0.1), BOX, (), seed=1)
-    wide = high_density_region(narrow_flow(0.5, 0.6), BOX, (), seed=1)
+    small = Placed(narrow_flow(0.2, 0.1), BOX, (), seed=1).region()
+    wide = Placed(narrow_flow(0.5, 0.6), BOX, (), seed=1).region()
     answer = narrow_flow(0.4, 0.15)
     assert leaned_on(answer, (wide, small), seed=1) == (small,)
     assert leaned_on(narrow_flow(0.2, 0.1, seed=1), (wide, small), seed=1) == ()
@@ -191,8 +191,8 @@ def test_pairs_from_a_region_that_was_left_count_as_draws_of_the_new_one(
     flow: FlowModel, num_before: int, worked: float
 ) -> None:
     """Those made before and those to come are together what one draw of the prior would be."""
-    old = high_density_region(narrow_flow(0.5, 0.1), BOX, (), seed=1)
-    new = high_density_region(flow, BOX, (), seed=1)
+    old = Placed(narrow_flow(0.5, 0.1), BOX, (), seed=1).region()
+    new = Placed(flow, BOX, (), seed=1).region()
     before = sample_inside(BOX, (old,), num_before, seed=2)
     theta, reused = refilled(BOX, (new,), (old,), before, 800, 3, worked)
     assert reused is not None
@@ -212,7 +212,7 @@ def test_pairs_from_a_region_that_was_left_count_as_draws_of_the_new_one(
 def test_a_mixture_has_regions_too() -> None:
     theta = 0.5 + 0.2 * torch.randn(2_000, 2, generator=torch_generator(0))
     mixture = fit_mixture(theta, EVERYWHERE, max_components=1, seed=0)
-    region = high_density_region(mixture, BOX, (), seed=1)
+    region = Placed(mixture, BOX, (), seed=1).region()
     inside = sample_inside(BOX, (region,), 300, seed=2)
     assert len(inside) == 300
     exact = MultivariateNormal(mixture.means[0], scale_tril=mixture.factors[0])
@@ -220,8 +220,8 @@ def test_a_mixture_has_regions_too() -> None:
 
 
 def test_draws_are_a_function_of_the_seed(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), seed=1)
-    again = high_density_region(flow, BOX, (), seed=1)
+    region = Placed(flow, BOX, (), seed=1).region()
+    again = Placed(flow, BOX, (), seed=1).region()
     assert region.log_threshold == again.log_threshold
     first, second, other = (sample_inside(BOX, (region,), 100, seed=s) for s in (1, 1, 2))
     assert torch.equal(first, second)
@@ -237,7 +237,7 @@ def test_stretched_draws_know_their_density(flow: FlowModel) -> None:
 
 
 def test_the_box_of_a_region_never_cuts_what_the_density_admits(flow: FlowModel) -> None:
-    region = high_density_region(flow, BOX, (), seed=1)
+    region = Placed(flow, BOX, (), seed=1).region()
     boxless = replace(region, lower=torch.full((2,), -9.0), upper=torch.full((2,), 9.0))
     grid = torch.cartesian_prod(torch.linspace(-4, 4, 161), torch.linspace(-4, 4, 161))
     cut = boxless.contains(grid) & ~region.contains(grid)
@@ -258,7 +258,7 @@ def test_a_linear_gaussian_law_of_many_parameters_is_not_cut(theta_dim: int, ben
     training = TrainingSettings(num_steps=400)
     model = small_flow(theta, Support.everywhere(theta_dim), 32, training, given=given)
     prior = Independent(Normal(torch.zeros(theta_dim), torch.ones(theta_dim)), 1)
-    region = high_density_region(model, prior, (), seed=1)
+    region = Placed(model, prior, (), seed=1).region()
     assert float(region.contains(theta).float().mean()) < 0.25
     made = worthwhile(region, theta, n, share_inside(region, theta), few=theta_dim == 2)
     assert made is (bent or theta_dim == 2)
@@ -274,7 +274,7 @@ def test_a_first_region_of_four_parameters_may_hold_more_than_a_quarter() -> Non
     first = bounds(model, Asked(box), (), theta, 600, seed=1)
     assert first.share is not None
     assert 0.25 < first.share < 0.4
-    whole = high_density_region(flow_of_four(None), box, (), seed=1, outside=1e-9)
+    whole = Placed(flow_of_four(None), box, (), seed=1, num_draws=5_000).ending(1e-9)
     assert bounds(model, Asked(box), (whole,), theta, 600, seed=1).share is None
     many = 2 * torch.rand(5_000, 4, generator=torch_generator(2)) - 1
     assert bounds(model, Asked(box), (), many, 600, seed=1).share is None

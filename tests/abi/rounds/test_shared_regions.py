@@ -14,7 +14,7 @@ from abi.generators.flow_training import Conditioning
 from abi.generators.support import Support
 from abi.rounds.regions import drawing
 from abi.rounds.regions.drawing import sample_inside
-from abi.rounds.regions.placing import high_density_region, shared_region
+from abi.rounds.regions.placing import Placed, shared_region
 from abi.rounds.regions.region import SharedRegion
 from abi.training.loop import TrainingSettings
 from simulators import sample_prior
@@ -60,7 +60,7 @@ def test_its_parts_are_the_regions_of_single_observations(
     q: ConditionalFlows, shared: SharedRegion
 ) -> None:
     theta = sample_prior(BOX, 20_000, seed=1)
-    alone = high_density_region(q.at(X[3]), BOX, (), seed=1)
+    alone = Placed(q.at(X[3]), BOX, (), seed=1).region()
     both = alone.contains(theta), shared.parts[3].contains(theta)
     assert float((both[0] != both[1]).sum() / both[0].sum()) < 0.25  # but for chance at the edge
 
