@@ -1,9 +1,9 @@
 """SNPE through sbi: a spline flow q(theta | x), or an ensemble of them, in one round or several.
 
 One round is amortised and needs no prior density. Each later round simulates where the posterior
-so far has its mass: *truncated* draws theta from the prior restricted to the region of highest
-density that holds all but 1e-4 of q(theta | x_o), where maximum likelihood needs no correction;
-*atomic* draws from q(theta | x_o) and corrects the loss by contrasting atoms (APT).
+so far has its mass: *truncated* draws theta from the prior inside a region that holds nearly all of
+q(theta | x_o) (:mod:`.truncation`), where maximum likelihood needs no correction; *atomic* draws
+from q(theta | x_o) and corrects the loss by contrasting atoms (APT).
 
 Source: Greenberg, Nonnenmacher & Macke (2019); Deistler, Goncalves & Macke (2022).
 """
@@ -19,12 +19,9 @@ from ...rounds.problem import Problem
 from ..guest import guest, quiet, training_record
 from ..inputs import Inputs, z_scoring
 from ..reals import RealPrior, draw_inside
+from .truncation import Truncated
 
 Proposal = Literal["atomic", "truncated"]
-
-_TRUNCATED_MASS = 1e-4
-_THRESHOLD_DRAWS = 100_000
-_LEAST_ACCEPTANCE = 1e-3  # below it the restricted prior is drawn by importance resampling
 
 
 class PosteriorTrainer:
@@ -69,30 +66,16 @@ class PosteriorTrainer:
 
     def propose(self, num_samples: int) -> Tensor:
         """Draw z (n, d) for the next round."""
-        from sbi.utils import RestrictedPrior, get_density_thresholder
-
-        posterior = self._posterior()
-        self.latest = posterior.set_default_x(self.inputs(self.problem.x_o[None]))
+        self.latest = self._posterior().set_default_x(self.inputs(self.problem.x_o[None]))
+        posterior = _Quiet(self.latest)
         if self.proposal == "atomic":
             # sbi knows no edges on the real line; a prior may have some inside its box.
-            theta = draw_inside(
-                self.problem, lambda n: _Quiet(posterior).sample((n,)), num_samples, "snpe"
-            )
+            theta = draw_inside(self.problem, posterior.sample, num_samples, "snpe")
             return self.problem.support.to_real(theta)
-        inside = get_density_thresholder(
-            _Quiet(posterior), _TRUNCATED_MASS, num_samples_to_estimate_support=_THRESHOLD_DRAWS
-        )
-        tries = RealPrior(self.problem.prior, self.problem.support).sample((_THRESHOLD_DRAWS,))
-        accepted = float(inside(tries).float().mean())
-        self.records[-1]["prior_acceptance"] = accepted
-        restricted = RestrictedPrior(
-            self.prior,
-            inside,
-            posterior=_Quiet(posterior),
-            sample_with="rejection" if accepted > _LEAST_ACCEPTANCE else "sir",
-        )
-        z: Tensor = restricted.sample((num_samples,)).detach()
-        return z
+        prior = RealPrior(self.problem.prior, self.problem.support)
+        truncated = Truncated(prior, posterior.sample, posterior.log_prob)
+        self.records[-1]["share_of_prior"] = truncated.share
+        return truncated.sample(num_samples)
 
     @torch.no_grad()
     def draw(self, x_o: Tensor, num_samples: int, seed: int) -> Tensor:
@@ -119,21 +102,18 @@ class PosteriorTrainer:
 
 
 class _Quiet:
-    """A posterior of sbi that shows no bars when its callers forget to ask."""
+    """A posterior of sbi on the real line, without bars and gradients."""
 
     def __init__(self, posterior: Any):
         self.posterior = posterior
 
-    def sample(self, sample_shape: Any, **keywords: Any) -> Tensor:
-        """Draw."""
-        keywords["show_progress_bars"] = False
-        z: Tensor = self.posterior.sample(sample_shape, **keywords).detach()
-        return z
+    def sample(self, num_samples: int) -> Tensor:
+        """Draw z (num_samples, d)."""
+        z: Tensor = self.posterior.sample((num_samples,), show_progress_bars=False)
+        return z.detach()
 
     @torch.no_grad()
-    def log_prob(self, theta: Tensor) -> Tensor:
-        """Log density."""
-        parts = [
-            self.posterior.log_prob(part, norm_posterior=False) for part in theta.split(20_000)
-        ]
-        return torch.cat(parts)
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Log density at z (n, d), (n,)."""
+        log_density: Tensor = self.posterior.log_prob(z, norm_posterior=False)
+        return log_density

@@ -15,7 +15,7 @@ from abi import baselines, metrics
 from abi.baselines.approximate.data_distance import DataDistance
 from abi.baselines.guest import guest
 from abi.baselines.inputs import canonical, features, with_density
-from abi.baselines.neural import likelihood_estimation, posterior_estimation
+from abi.baselines.neural import likelihood_estimation, truncation
 from abi.baselines.reals import RealPrior
 from abi.encoders.layout import Layout
 from abi.generators.push_forward.wgan import WGANSettings
@@ -109,7 +109,7 @@ def test_calls_are_counted_within_the_budget_and_seeds_decide(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(posterior_estimation, "_THRESHOLD_DRAWS", 1_000)
+    monkeypatch.setattr(truncation, "_DRAWS", 1_000)
     monkeypatch.setattr(likelihood_estimation, "_CANDIDATES", 1_000)
     budget = 121 if "abc" not in name else 1_001
     simulator = Counting()
