@@ -25,7 +25,7 @@ from ..reals import RealPrior
 _MASS_OUTSIDE = 1e-4
 _DRAWS = 100_000  # that say where the region ends, and what share of the prior it holds
 _LEAST_SHARE, _CANDIDATES = 1e-3, 1_024
-_ROWS = 20_000  # at a time
+_ROWS, _TOGETHER = 20_000, 20  # at a time: densities, and draws that candidates are looked at for
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,15 @@ class Truncated:
         return z[self._inside(z)[0]]
 
     def _of_posterior(self) -> Tensor:
-        z = self.draw(_CANDIDATES)
+        z = self.draw(_TOGETHER * _CANDIDATES)
+        z = z[torch.randperm(len(z))]  # an ensemble gives its members' draws one after the other
         inside, log_density = self._inside(z)
         log_weights = (self.prior.log_prob(z) - log_density).masked_fill(~inside, -torch.inf)
-        if not log_weights.isfinite().any():
+        groups = log_weights.reshape(_TOGETHER, _CANDIDATES)
+        known = groups.isfinite().any(dim=1)
+        if not known.any():
             raise RuntimeError(
-                f"`snpe` put all of {_CANDIDATES:,} draws outside the prior. Use more simulations."
+                f"`snpe` put all of {len(z):,} draws outside the prior. Use more simulations."
             )
-        return z[torch.multinomial(log_weights.softmax(dim=0), 1)]
+        one = torch.multinomial(groups[known].softmax(dim=1), 1)[:, 0]
+        return z.reshape(_TOGETHER, _CANDIDATES, -1)[known][torch.arange(len(one)), one]
