@@ -10,7 +10,7 @@ Source: Greenberg, Nonnenmacher & Macke (2019); Deistler, Goncalves & Macke (202
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +72,7 @@ class PosteriorTrainer:
             # sbi knows no edges on the real line; a prior may have some inside its box.
             theta = draw_inside(self.problem, posterior.sample, num_samples, "snpe")
             return self.problem.support.to_real(theta)
-        prior = RealPrior(self.problem.prior, self.problem.support)
+        prior = cast("RealPrior", self.prior)  # a second round is refused without one
         truncated = Truncated(prior, posterior.sample, posterior.log_prob)
         self.records[-1]["share_of_prior"] = truncated.share
         return truncated.sample(num_samples)

@@ -28,7 +28,7 @@ _LEAST_SHARE, _CANDIDATES = 1e-3, 1_024
 _ROWS, _TOGETHER = 20_000, 20  # at a time: densities, and draws that candidates are looked at for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Truncated:
     """A prior on the real line, cut to where a posterior has its mass.
 
@@ -57,31 +57,28 @@ class Truncated:
     @cached_property
     def share(self) -> float:
         """What the region holds of the prior."""
-        inside, _ = self._inside(self.prior.sample((_DRAWS,)))
+        inside = self._at(self.prior.sample((_DRAWS,))) >= self._edge
         return float(inside.float().mean())
 
     @cached_property
     def _edge(self) -> Tensor:
         return self._at(self.draw(_DRAWS)).quantile(_MASS_OUTSIDE)
 
-    def _inside(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Which of z (n, d) lie inside, and their log densities, (n,) each."""
-        log_density = self._at(z)
-        return log_density >= self._edge, log_density
-
     @torch.no_grad()
     def _at(self, z: Tensor) -> Tensor:
+        """The posterior's log density at z (n, d), (n,)."""
         return torch.cat([self.log_density(rows) for rows in z.split(_ROWS)])
 
     def _of_prior(self) -> Tensor:
         z = self.prior.sample((_ROWS,))
-        return z[self._inside(z)[0]]
+        return z[self._at(z) >= self._edge]
 
     def _of_posterior(self) -> Tensor:
         z = self.draw(_TOGETHER * _CANDIDATES)
         z = z[torch.randperm(len(z))]  # an ensemble gives its members' draws one after the other
-        inside, log_density = self._inside(z)
-        log_weights = (self.prior.log_prob(z) - log_density).masked_fill(~inside, -torch.inf)
+        log_density = self._at(z)
+        log_weights = self.prior.log_prob(z) - log_density
+        log_weights = log_weights.where(log_density >= self._edge, -torch.inf)
         groups = log_weights.reshape(_TOGETHER, _CANDIDATES)
         known = groups.isfinite().any(dim=1)
         if not known.any():

@@ -58,9 +58,9 @@ def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tup
     count = min(len(z), max(_PILOT // z.shape[1], _LEAST_PILOT * z.shape[2]))
     found, carried = _Way.none(z), torch.zeros(z.shape[1], dtype=torch.bool)
     at, weights = z[:count].double(), log_weights[:count].double()
-    still = z.isfinite().all(dim=2).all(dim=0)
+    movable = z.isfinite().all(dim=2).all(dim=0)
     for _ in range(_STEPS):
-        poor = (still & (lost(weights, _AMONG) > _LITTLE)).nonzero()[:, 0]
+        poor = (movable & (lost(weights, _AMONG) > _LITTLE)).nonzero()[:, 0]
         if not len(poor):
             break
         step = _Way.by(at[:, poor], weights[:, poor])
@@ -68,7 +68,7 @@ def _matched(z: Tensor, own: Tensor, log_weights: Tensor, target: Target) -> tup
         whole = found.at(poor).then(step)
         new = target(there.to(z), poor).double() - own[:count, poor] + whole.log_volume
         better = lost(new, _AMONG) < lost(weights[:, poor], _AMONG)
-        still[poor[~better]] = False  # the same step would be tried again
+        movable[poor[~better]] = False  # the same step would be tried again
         moved = poor[better]
         at[:, moved], weights[:, moved] = there[:, better], new[:, better]
         found.put(moved, whole.at(better))
