@@ -179,7 +179,7 @@ def _chosen(pairs: Labelled, layout: Layout, seed: int) -> tuple[str, dict[str, 
     names = candidates(x_dim, layout)
     if len(names) == 1:
         return names[0], {}
-    short = replace(_TRAINING.scaled(_RACE), validation_fraction=_HELD_IN_RACE)
+    short = replace(_TRAINING.shortened(_RACE), validation_fraction=_HELD_IN_RACE)
 
     def loss_of(name: str) -> float:
         return _trained(pairs, name, layout, short, child_seed(seed, 0))[1].validation_loss

@@ -1,6 +1,6 @@
 """The encoders of a fitted answer, kept with it: what its flows see of any x.
 
-One serves all flows; in files up to version 24 each may have its own.
+One serves all flows, or each has its own: of two that learn, flows have one and the other in turn.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class EncoderRace:
                 theta,
                 self.support,
                 settings=self.config.flow.halved(),
-                training=self.config.generator_training.scaled(_SHARE),
+                training=self.config.generator_training.shortened(_SHARE),
                 seed=child_seed(self.seed, 2),
                 given=Conditioning(encoder, x, x[0], name, self.layout),
             )

@@ -181,7 +181,7 @@ def _train(
     network.encoder, inputs = prepared(whole := network.encoder, x, z)
     learns = not isinstance(network.encoder, nn.Identity)
     training = config.network_training
-    brief, begin = training.scaled(_BRIEF), 0.0
+    brief, begin = training.shortened(_BRIEF), 0.0
 
     def loss(rows: Tensor, inputs: Tensor) -> Tensor:
         return network.loss(rows, inputs, config.kappa)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 from torch import Tensor
 
-from ..config import ABIConfig
+from simulators.random import child_seed
+
+from ..config import ABIConfig, Encoder
 from ..encoders.choice import LEARNED
 from ..generators.base import GenerativeModel, Progress
 from ..generators.flow import FlowModel
@@ -18,7 +21,7 @@ from ..generators.pool.power import pooled
 from ..generators.push_forward.potnet import fit_potnet
 from ..generators.push_forward.wgan import fit_wgan
 from ..quantiles.adjustment import quantile_map
-from ..quantiles.kernel import Kernel, LearnedKernel
+from ..quantiles.kernel import Kernel, LearnedKernel, train_kernel
 from ..training.loop import TrainingLog
 from .problem import Problem
 from .regions.region import AnyRegion, inside_all, is_pooled
@@ -57,7 +60,8 @@ def fit_answer(
     """Step 12: the posterior at x_o, adjusted as :mod:`abi.quantiles.adjustment` explains.
 
     A fixed kernel has no network to adjust by; its accepted draws are taken as they are. A learned
-    encoder goes on learning with the flows: in the ``last`` round; before, if it is the user's.
+    encoder goes on learning with the flows: in the ``last`` round, beside another one; before, if
+    it is the user's.
     """
     theta, x = pairs.theta[pairs.accepted], pairs.x[pairs.accepted]
     if not isinstance(kernel, LearnedKernel) or config.adjustment == "none":
@@ -77,6 +81,7 @@ def fit_answer(
     training = config.generator_training
     if last:
         training = training.for_rows(len(theta))
+        given = _with_another(given, theta, problem, config, child_seed(seed, config.num_flows + 1))
     flow, log = fit_flow(
         theta,
         problem.support,
@@ -88,6 +93,21 @@ def fit_answer(
         on_epoch=on_epoch,
     )
     return theta, flow, log
+
+
+def _with_another(
+    given: Conditioning, theta: Tensor, problem: Problem, config: ABIConfig, seed: int
+) -> Conditioning:
+    """With a second encoder, begun by a brief quantile network, where encoders learn."""
+    if not given.learns or config.num_flows < 2:
+        return given
+    if problem.encoder is None:
+        config = replace(config, encoder=cast("Encoder", given.name))
+    kernel, _ = train_kernel(
+        theta, given.x, given.x_o, config, seed,
+        support=problem.support, layout=given.layout, own=problem.encoder, extent="encoder",
+    )  # fmt: skip
+    return replace(given, another=kernel.network.encoder)
 
 
 def pool_answer(

@@ -62,10 +62,10 @@ class TrainingSettings:
             device=device_name,
         )
 
-    def scaled(self, times: float) -> TrainingSettings:
-        """The same training in so many times its steps and passes."""
-        num_steps = max(1, int(times * self.num_steps))
-        return replace(self, num_steps=num_steps, max_epochs=max(1, int(times * self.max_epochs)))
+    def shortened(self, share: float) -> TrainingSettings:
+        """The same training in this share of its steps and passes."""
+        num_steps = max(1, int(share * self.num_steps))
+        return replace(self, num_steps=num_steps, max_epochs=max(1, int(share * self.max_epochs)))
 
     def for_rows(self, num_rows: int) -> TrainingSettings:
         """With steps that see more at once, where they would make few passes over so many rows."""

@@ -238,6 +238,6 @@ def prior_flow(
         constants = trend.dim * (trend.dim + 3) / 2
         if float(away.std()) < _NOISE * math.sqrt(constants / len(draws)):
             return plain
-    shorter = training.scaled(_PRIOR_STEPS)
+    shorter = training.shortened(_PRIOR_STEPS)
     found, _ = fit_flow(draws, support, settings=settings, training=shorter, seed=seed)
     return replace(found, held=())

@@ -249,31 +249,26 @@ def test_an_encoder_learns_with_the_first_flow_and_is_left_as_it_was_given() -> 
     assert torch.equal(restored.log_prob(draws), model.log_prob(draws))
 
 
-def test_flows_of_an_older_file_see_x_each_through_an_encoder_of_its_own() -> None:
-    """theta | x ~ N(|x_1|, 0.2^2), two flows, as files up to version 24 may hold them."""
+def test_two_encoders_learn_each_with_a_flow_of_its_own() -> None:
+    """theta | x ~ N(|x_1|, 0.2^2), three flows: the third sees x through the first's encoder."""
     x = torch.randn(2_000, 2, generator=torch_generator(1))
     theta = x[:, :1].abs() + 0.2 * torch.randn(2_000, 1, generator=torch_generator(2))
     with isolated_rng(0):
-        own = [nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 4)) for _ in range(2)]
-    everywhere, training = Support.everywhere(1), TrainingSettings(max_epochs=40)
-    givens = [Conditioning(encoder, x, torch.tensor([-1.5, 0.3])) for encoder in own]
-    one, two = (small_flow(theta, everywhere, 32, training, given=given) for given in givens)
-    assert one.encoders is not None
-    assert two.encoders is not None
-    assert one.context is not None
-    assert two.context is not None
-    both = replace(
-        one.encoders, modules=nn.ModuleList([*one.encoders.modules, *two.encoders.modules])
-    )
-    flows, context = nn.ModuleList([*one.flows, *two.flows]), torch.cat([one.context, two.context])
-    assert not torch.equal(context[0], context[1])
-    model = replace(one, flows=flows, context=context, held=(*one.held, *two.held), encoders=both)
+        first, other = (
+            nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 4)) for _ in range(2)
+        )
+    given = Conditioning(first, x, torch.tensor([-1.5, 0.3]), another=other)
+    training = TrainingSettings(max_epochs=40)
+    model = small_flow(theta, Support.everywhere(1), 32, training, num_flows=3, given=given)
+    assert model.context is not None
+    assert torch.equal(model.context[0], model.context[2])
+    assert not torch.equal(model.context[0], model.context[1])
     read = ConditionalFlows.of(model)
     assert read is not None
     members = read.of_members(torch.tensor([0.8, -2.0]), 2_000, seed=0)
-    torch.testing.assert_close(members.mean(dim=(1, 2)), torch.full((2,), 0.8), atol=0.1, rtol=0.0)
+    torch.testing.assert_close(members.mean(dim=(1, 2)), torch.full((3,), 0.8), atol=0.1, rtol=0.0)
     draws = model.sample(50, seed=1)
-    restored = restore_flow(model.state(), own[0])
+    restored = restore_flow(model.state(), first)
     assert torch.equal(restored.log_prob(draws), model.log_prob(draws))
     again = ConditionalFlows.of(restored)
     assert again is not None
