@@ -16,7 +16,7 @@ from torch import Tensor
 
 from simulators.files.disk import whole_file
 
-FORMAT_VERSION = 24
+FORMAT_VERSION = 25
 """Since 7 a file carries a digest of what it holds, and a posterior its encoders and verdict."""
 
 

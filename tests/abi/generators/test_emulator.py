@@ -16,6 +16,7 @@ from abi.generators.conditional import ConditionalFlows
 from abi.generators.flow_network import FlowSettings
 from abi.generators.flow_training import Conditioning
 from abi.generators.pool.cover import cover_of, everywhere
+from abi.generators.pool.curves import curves
 from abi.generators.pool.emulator import Emulator, learn_emulator
 from abi.generators.pool.learning import prior_flow
 from abi.generators.pool.likelihood import Likelihood
@@ -207,3 +208,29 @@ def test_balls_about_few_theta_hold_all_of_them(count: int, numbers: int) -> Non
     far = 50.0 + cover.radius * torch.ones(1, numbers)
     assert float(cover.loss(far)) > 100.0
     assert torch.equal(everywhere(numbers).loss(far), torch.zeros(1))
+
+
+def test_a_step_has_the_gradient_of_its_loss() -> None:
+    network = curves(DIM, 7, seed=0).double()
+    with isolated_rng(1):
+        u, z = torch.randn(50, DIM).double(), torch.randn(50, 7).double()
+        for part in network.parameters():  # none at 0, where much would be hidden
+            torch.nn.init.normal_(part, std=0.3)
+    loss = network.loss(u, z)
+    loss.backward()
+    by_autograd = {name: part.grad for name, part in network.named_parameters()}
+    network.zero_grad()
+    torch.testing.assert_close(network.descend(u, z), loss.detach())
+    for name, part in network.named_parameters():
+        torch.testing.assert_close(part.grad, by_autograd[name], msg=name)
+
+
+def test_what_theta_makes_larger_is_learned_from_few_pairs_where_noise_hides_most_of_it() -> None:
+    theta = theta_of(3_000, 6)
+    theta[:, 2] += 1.0  # the noise is as large as the wave
+    law, true = learned(theta, waves_of(theta, 6)), theta_of(2_000, 8)
+    assert law is not None
+    true[:, 2] += 1.0
+    x = waves_of(true, 8)
+    lost = exact(x, true) - law.log_prob(law.seen(x, NO_FEATURES), true)
+    assert 0.0 < float(lost.mean()) < 0.5

@@ -44,9 +44,13 @@ class Noise:
     tails: Tensor
     log_density: Tensor
 
+    def squares(self, left: Tensor) -> Tensor:
+        """Squared lengths of errors (n, k) in units of R, (n,)."""
+        return _squares(self.root, left)
+
     def weights(self, left: Tensor) -> Tensor:
         """How much each row of errors (n, k) tells of their middle, 1 in the mean, (n,)."""
-        share = shares(_squares(self.root, left), left.shape[1], self.tails)
+        share = shares(self.squares(left), left.shape[1], self.tails)
         weights: Tensor = self.tails[1].pow(-2) @ share
         return weights / weights.mean()
 
