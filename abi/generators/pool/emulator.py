@@ -3,12 +3,13 @@ r"""A likelihood of the values of x whose means are a network of theta: a learne
     g(x) | theta  ~  m(u) + e^{l(u)} R r
 
 u are the numbers of theta, g the scale of each value (:mod:`.values.scales`), m and l one small
-network, and r normal or with tails of rows (:mod:`.values.noise`). Where values are many they say
-most of theta by their means, and a network of theta has to learn one smooth curve for each, which
-is far easier than to read theta from all of them; and where the curve bends more than squares and
-products do, as a wave's does whose frequency is not yet known, :mod:`.values.law` cannot follow.
-(Of eight waves in noise, 15,000 calls, mean C2ST fell from .63 to .57; of the two whose frequency
-was known least, from .97 to .62 and from .85 to .74.)
+network, and r normal or with tails of rows (:mod:`.values.noise`). Of small counts m is the log of
+the mean (:mod:`.values.counts`). Where values are many they say most of theta by their means, and a
+network of theta has to learn one smooth curve for each, which is far easier than to read theta from
+all of them; and where the curve bends more than squares and products do, as a wave's does whose
+frequency is not yet known, :mod:`.values.law` cannot follow. (Of eight waves in noise, 15,000
+calls, mean C2ST fell from .63 to .57; of the two whose frequency was known least, from .97 to .62
+and from .85 to .74.)
 
 Source: Craig, Goldstein, Rougier & Seheult (2001), "Bayesian forecasting for complex systems using
 computer simulators", for emulators; Nix & Weigend (1994), "Estimating the mean and variance of the
@@ -30,7 +31,8 @@ from ..base import GeneratorState, Progress, besides, units, unprefixed
 from ..flow_training import rows_held
 from .cover import Cover, cover_of, everywhere
 from .curves import Curves, EarlierCurves, curves, restored
-from .values.noise import Noise, fit_noise, inverse_of, log_density, with_tails
+from .values import counts
+from .values.noise import NORMAL, fit_noise, inverse_of, log_density, with_tails
 from .values.rows import InParts
 from .values.scales import Scales, best_scales
 from .values.terms import terms_of
@@ -54,7 +56,8 @@ class Emulator(InParts):
         level: of the values, on their scales, (k,).
         unit: likewise.
         network: numbers (n, c) in their units -> means (n, k), and log sizes of errors (n, 1).
-        root: the factor R, (k, k).
+        shape: r of those that are counts, (k,); 0 of the others.
+        root: the factor R of what is measured, (k, k).
         tails: of the noise, (2, m).
         centers: of the balls in which it has learned, (b, c); see :mod:`.cover`.
         radius: of these, ().
@@ -69,6 +72,7 @@ class Emulator(InParts):
     level: Tensor
     unit: Tensor
     network: Curves | EarlierCurves
+    shape: Tensor
     root: Tensor
     tails: Tensor
     centers: Tensor
@@ -81,11 +85,13 @@ class Emulator(InParts):
     def _log_prob(self, seen: Tensor, numbers: Tensor) -> Tensor:
         u = (numbers - self.center) / self.scale
         means, log_size = self.network(u)
-        left = ((seen - self.level) / self.unit - means) / log_size.exp()
-        count = left.shape[1]
+        counted = self.shape > 0.0
+        left = ((seen - self.level) / self.unit - means).where(~counted, 0.0) / log_size.exp()
+        count = int((~counted).sum())
         each = log_density((left @ self._inverse.T).square().sum(dim=1), count, self.tails)
         units = self.root.diagonal().log().sum() + self.unit.log().sum()
-        value: Tensor = each - count * log_size[:, 0] - units
+        of_counts = counts.log_density(seen[:, counted], means[:, counted], self.shape[counted])
+        value: Tensor = each - count * log_size[:, 0] - units + of_counts.sum(dim=1)
         return value - Cover(self.centers, self.radius).loss(u)
 
     @cached_property
@@ -98,56 +104,79 @@ def learn_emulator(
 ) -> Emulator | None:
     """That of x (n, p), given numbers of theta (n, c), trained on this device.
 
-    A value that never varies, is not always there, or is but 0 or 1 says nothing. (Of fourteen
-    epidemics, 1,000 calls, most of whose first values are 0 or 1, one fell from .63 to .54 of C2ST
-    by the others.) None where all are such.
+    A value that never varies, is not always there, or is an answer of yes or no says nothing. None
+    where all are such.
 
     Raises:
         ValueError: if no loss is finite.
     """
     numbers, x = some_rows(_TOGETHER // max(x.shape[1], numbers.shape[1]), numbers, x)
-    answers = ((x == 0.0) | (x == 1.0)).all(dim=0)
-    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & ~answers
-    x = x[:, used]
-    if not used.any():
-        return None
     center, scale, _ = units(numbers)
     u = (numbers - center) / scale
+    used, shape = _said(u, x)
+    x, counted = x[:, used], shape > 0.0
+    if not used.any():
+        return None
     found = best_scales(terms_of(u.double(), x.shape[1]), x.double())
-    scales = Scales(*(part.float() for part in found))
+    scales = Scales(found.exponent.float().masked_fill(counted, 1.0), found.least.float())
     on = scales.of(x)
     level, unit, _ = units(on)
+    level, unit = level.masked_fill(counted, 0.0), unit.masked_fill(counted, 1.0)
     z = (on - level) / unit
-    network = curves(u.shape[1], z.shape[1], child_seed(seed, 0))
+    start = torch.where(counted, x.mean(dim=0).log(), 0.0)
+    network = curves(u.shape[1], start, shape, child_seed(seed, 0))
     rows = min(_TRAINING.batch_size, max(_LEAST_BATCH, len(x) // _STEPS_EACH))
     training, split = replace(_TRAINING, device=device, batch_size=rows), child_seed(seed, 1)
     log = train(network, network.loss, (u, z), training, split, on_epoch, descend=network.descend)
     check_trained(log, "a network of the means of x")
-    noise = _noise_of(network, u, z, rows_held(len(u), training, split))
-    root, tails = noise.root.float(), noise.tails.float()
-    return Emulator(used, center, scale, *scales, level, unit, network, root, tails, *cover_of(u))
+    left = _left_by(network, u, z, rows_held(len(u), training, split))
+    return Emulator(used, center, scale, *scales, level, unit, network, *left, *cover_of(u))
+
+
+def _said(u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Which values of x (n, p) say something, (p,), and r of those that are counts, or 0, (k,).
+
+    (Of fourteen epidemics, 1,000 calls, most of whose first values are 0 or 1, one fell from .63 to
+    .54 of C2ST by the others.)
+    """
+    answers = ((x == 0.0) | (x == 1.0)).all(dim=0)
+    used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & ~answers
+    counted, laws = counts.counted(u.double(), x, used)
+    shape = torch.zeros(len(used))
+    shape[counted] = laws.shape.float()
+    return used, shape[used]
 
 
 @torch.no_grad()
-def _noise_of(network: Curves, u: Tensor, z: Tensor, held: Tensor) -> Noise:
-    """The law of what the network leaves of values z (n, k), larger where it left more of others.
+def _left_by(network: Curves, u: Tensor, z: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Shapes r (k,), a factor R (k, k) and tails (2, m) of what it leaves of values z (n, k).
 
-    The rows ``held`` out (m,) say how much: those that it has learned from lie nearer to it. (Of
-    predators and prey, 400 and 600 pairs, laws gained .3 to .5 nats by that.)
+    R is larger where the network left more of others: the rows ``held`` out (m,) say how much, as
+    those that it has learned from lie nearer to it. (Of predators and prey, 400 and 600 pairs, laws
+    gained .3 to .5 nats by that.)
     """
     means, log_size = network(u)
-    left = ((z - means) / log_size.exp()).double()
-    normal = fit_noise(left, torch.ones(len(left), dtype=left.dtype))
-    noise = with_tails(normal, left) or normal
-    squares = noise.squares(left)
-    larger = (squares[held].median() / squares.median()).clamp_min(1.0)
-    return replace(noise, root=noise.root * larger.sqrt())
+    shape, root, tails = network.shape.clone(), torch.eye(z.shape[1]), NORMAL
+    counted, measured = shape > 0.0, (shape == 0.0).nonzero()[:, 0]
+    shape[counted] = counts.likelier_shape(z[:, counted], means[:, counted], shape[counted])
+    if len(measured):
+        left = ((z - means) / log_size.exp())[:, measured].double()
+        normal = fit_noise(left, torch.ones(len(left), dtype=left.dtype))
+        noise = with_tails(normal, left) or normal
+        squares = noise.squares(left)
+        larger = (squares[held].median() / squares.median()).clamp_min(1.0)
+        root[measured[:, None], measured] = (noise.root * larger.sqrt()).float()
+        tails = noise.tails.float()
+    return shape, root, tails
 
 
 def restore_emulator(state: GeneratorState) -> Emulator:
-    """The law of a file; before version 20 it was as sure of itself everywhere."""
+    """The law of a file.
+
+    Before version 20 it was as sure of itself everywhere, before 25 no value was a count.
+    """
     others = besides("network", state.tensors)
     inputs, outputs = len(others["center"]), len(others["level"])
-    others = everywhere(inputs)._asdict() | others
+    others = everywhere(inputs)._asdict() | {"shape": torch.zeros(outputs)} | others
     network = restored(unprefixed("network", state.tensors), inputs, outputs)
     return Emulator(network=network, **others)

@@ -211,11 +211,13 @@ def test_balls_about_few_theta_hold_all_of_them(count: int, numbers: int) -> Non
 
 
 def test_a_step_has_the_gradient_of_its_loss() -> None:
-    network = curves(DIM, 7, seed=0).double()
+    shape = torch.tensor([0.0, 3.0, 0.0, 0.0, 1e4, 0.0, 0.0])
+    network = curves(DIM, torch.where(shape > 0.0, 0.5, 0.0), shape, seed=0).double()
     with isolated_rng(1):
         u, z = torch.randn(50, DIM).double(), torch.randn(50, 7).double()
+        z = torch.where(shape > 0.0, z.exp().round(), z)
         for part in network.parameters():  # none at 0, where much would be hidden
-            torch.nn.init.normal_(part, std=0.3)
+            torch.nn.init.normal_(part, std=0.2)
     loss = network.loss(u, z)
     loss.backward()
     by_autograd = {name: part.grad for name, part in network.named_parameters()}
@@ -234,3 +236,23 @@ def test_what_theta_makes_larger_is_learned_from_few_pairs_where_noise_hides_mos
     x = waves_of(true, 8)
     lost = exact(x, true) - law.log_prob(law.seen(x, NO_FEATURES), true)
     assert 0.0 < float(lost.mean()) < 0.5
+
+
+def test_small_counts_are_described_as_such_where_their_means_bend() -> None:
+    theta = theta_of(1_000, 10)
+    log_means = 0.5 + 1.5 * means_of(theta)[:, ::4]  # of less than a hundredth, and of dozens
+    x = torch.poisson(log_means.exp(), generator=torch_generator(11))
+    law, true = learned(theta, x), theta_of(40, 12)
+    assert law is not None
+    assert (law.shape > 0.0).sum() > 3
+    at = torch.poisson((0.5 + 1.5 * means_of(true)[:, ::4]).exp(), generator=torch_generator(13))
+    errors = {"network": [], "lines": []}
+    for x_o, middle in zip(at, true, strict=True):
+        near = middle + 0.1 * SDS * torch.randn(300, DIM, generator=torch_generator(14))
+        log_mean = 0.5 + 1.5 * means_of(near)[:, ::4]
+        truth = (x_o * log_mean - log_mean.exp()).sum(dim=1)
+        for name, other in (("network", law), ("lines", learn_values(theta, x)[0])):
+            found = other.log_prob(other.seen(x_o[None], NO_FEATURES), near)
+            errors[name].append(float((found - truth).std()))
+    by_network, by_lines = (sum(errors[name]) / len(at) for name in ("network", "lines"))
+    assert by_network < 0.5 * by_lines

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 
 from .answers import solved
-from .terms import on_surest_terms
+from .scales import best_mass
+from .terms import on_surest_terms, terms_of
 
-LARGEST_MEAN = 30.0
-"""Of a count that may have such a law."""
+_LARGEST_MEAN = 30.0  # of a count that may have such a law
 _PASSES = 8
-_MOST_LOG = 12.0  # of a mean
+MOST_LOG = 12.0
+"""Of a mean."""
 _LEAST_SHAPE, _MOST_SHAPE = 0.3, 1e4  # the largest is Poisson's law, all but
 
 
@@ -36,15 +37,25 @@ class Counted(NamedTuple):
     log_density: Tensor
 
 
-def possible(x: Tensor) -> Tensor:
-    """Which of the values (n, p) are small counts, (p,)."""
+def counted(u: Tensor, x: Tensor, among: Tensor) -> tuple[Tensor, Counted]:
+    """Which of x (n, p) are small counts, (p,), and the laws of these, given numbers u (n, c).
+
+    Only ``among`` those asked, (p,), and if such a law describes them better than noise on a scale.
+    """
     whole = ((x >= 0.0) & (x == x.round())).all(dim=0)
-    return whole & (x.mean(dim=0) <= LARGEST_MEAN)
+    which = among & whole & (x.mean(dim=0) <= _LARGEST_MEAN)
+    small = x[:, which].double()
+    found = fit_counts(u, small)
+    if not which.any():
+        return which, found
+    better = found.log_density.mean(dim=0) > best_mass(terms_of(u, small.shape[1]), small)
+    which[which.clone()] = better
+    return which, Counted(found.place[:, better], found.shape[better], found.log_density[:, better])
 
 
 def log_density(x: Tensor, log_mean: Tensor, shape: Tensor) -> Tensor:
     """Of each count x, elementwise, given the log of its mean and r; below 0 as at 0."""
-    x, eta = x.clamp_min(0.0), log_mean.clamp(-_MOST_LOG, _MOST_LOG)
+    x, eta = x.clamp_min(0.0), log_mean.clamp(-MOST_LOG, MOST_LOG)
     both = torch.logaddexp(shape.log(), eta)
     ways = (x + shape).lgamma() - shape.lgamma() - (x + 1.0).lgamma()
     value: Tensor = ways + shape * (shape.log() - both) + x * (eta - both)
@@ -66,13 +77,13 @@ def _fitted(t: Tensor, x: Tensor) -> Counted:
     shape = torch.full_like(place[0], _MOST_SHAPE)
     best = Counted(place, shape, log_density(x, t @ place, shape))
     for _ in range(_PASSES):
-        eta = (t @ place).clamp(-_MOST_LOG, _MOST_LOG)
+        eta = (t @ place).clamp(-MOST_LOG, MOST_LOG)
         mean = eta.exp()
         own = 1.0 / (1.0 + mean / shape)
         weights = (mean * own).clamp_min(1e-6)
         place = solved(t, weights, weights * eta + (x - mean) * own)
         log_mean = t @ place
-        mean = log_mean.clamp(-_MOST_LOG, _MOST_LOG).exp()
+        mean = log_mean.clamp(-MOST_LOG, MOST_LOG).exp()
         shape = _shape(x, mean, shape)
         found = Counted(place, shape, log_density(x, log_mean, shape))
         better = found.log_density.mean(dim=0) > best.log_density.mean(dim=0)
@@ -89,3 +100,10 @@ def _shape(x: Tensor, mean: Tensor, before: Tensor) -> Tensor:
     beyond = (weights * ((x - mean).square() - mean)).sum(dim=0)
     share = beyond / (weights * mean.square()).sum(dim=0)
     return 1.0 / share.clamp(1.0 / _MOST_SHAPE, 1.0 / _LEAST_SHAPE)
+
+
+def likelier_shape(x: Tensor, log_mean: Tensor, before: Tensor) -> Tensor:
+    """R (k,) of counts (n, k), given the logs of their means: found anew where that is likelier."""
+    again = _shape(x, log_mean.clamp(-MOST_LOG, MOST_LOG).exp(), before)
+    gain = log_density(x, log_mean, again) - log_density(x, log_mean, before)
+    return torch.where(gain.mean(dim=0) > 0.0, again, before)

@@ -34,8 +34,8 @@ from .answers import log_odds
 from .measured import Measured, fit_measured
 from .noise import NORMAL, inverse_of, log_density
 from .rows import InParts
-from .scales import Scales, best_mass
-from .terms import terms_of, with_ones
+from .scales import Scales
+from .terms import with_ones
 
 _TOGETHER = 2_000_000  # numbers
 
@@ -120,16 +120,13 @@ def learn_values(
     u = ((numbers - center) / scale).double()
     used = x.isfinite().all(dim=0) & (x != x[0]).any(dim=0) & x.std(dim=0).isfinite()
     binary = used & _is_answer(x).all(dim=0)
-    possible = used & ~binary & counts.possible(x)
-    of_counts = counts.fit_counts(u, x[:, possible].double())
-    counted = possible.clone()
-    counted[possible] = better = _describe_better(of_counts, u, x[:, possible].double())
+    counted, of_counts = counts.counted(u, x, used & ~binary)
     measured = used & ~binary & ~counted
     asked, said = (numbers, x) if beyond is None else some_rows(most, *beyond)
     if not _is_answer(said[:, binary]).all():
         asked, said = numbers, x
     odds = log_odds(((asked - center) / scale).double(), said[:, binary].double())
-    discrete = _Discrete(binary, counted, odds, of_counts.place[:, better], of_counts.shape[better])
+    discrete = _Discrete(binary, counted, odds, of_counts.place, of_counts.shape)
     found = fit_measured(u, x[:, measured].double()) if measured.any() else [None]
     return [_law_of(center, scale, discrete, measured, part) for part in found]
 
@@ -147,13 +144,6 @@ class _Discrete(NamedTuple):
     odds: Tensor
     log_mean: Tensor
     shape: Tensor
-
-
-def _describe_better(found: counts.Counted, u: Tensor, x: Tensor) -> Tensor:
-    """Which of the counts (n, k) their law describes better than noise on a scale, (k,)."""
-    if not x.shape[1]:
-        return torch.zeros(0, dtype=torch.bool)
-    return found.log_density.mean(dim=0) > best_mass(terms_of(u, x.shape[1]), x)
 
 
 def _law_of(
