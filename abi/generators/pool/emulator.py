@@ -55,7 +55,8 @@ class Emulator(InParts):
         least: what lesser values count as there, (k,).
         level: of the values, on their scales, (k,).
         unit: likewise.
-        network: numbers (n, c) in their units -> means (n, k), and log sizes of errors (n, 1).
+        network: numbers (n, c) in their units -> means (n, k), of counts their logs, and log sizes
+            of the others' errors (n, 1).
         shape: r of those that are counts, (k,); 0 of the others.
         root: the factor R of what is measured, (k, k).
         tails: of the noise, (2, m).
