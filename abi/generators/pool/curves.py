@@ -112,7 +112,7 @@ class Curves(nn.Module):
         """The gradient at the logs of the counts' means, and their log density."""
         counted = self.shape > 0.0
         x, eta, shape = z[:, counted], log_means[:, counted], self.shape[counted]
-        mean = eta.clamp(-counts.MOST_LOG, counts.MOST_LOG).exp()
+        mean = counts.mean_of(eta)
         gradient = (mean - x) / (1.0 + mean / shape) / z.numel()
         return gradient, counts.log_density(x, eta, shape).sum()
 

@@ -239,19 +239,21 @@ def test_what_theta_makes_larger_is_learned_from_few_pairs_where_noise_hides_mos
 
 
 def test_small_counts_are_described_as_such_where_their_means_bend() -> None:
-    theta = theta_of(1_000, 10)
-    log_means = 0.5 + 1.5 * means_of(theta)[:, ::4]  # of less than a hundredth, and of dozens
-    x = torch.poisson(log_means.exp(), generator=torch_generator(11))
-    law, true = learned(theta, x), theta_of(40, 12)
+    def log_means(theta: Tensor) -> Tensor:
+        """Of less than a hundredth, and of dozens."""
+        return 0.5 + 1.5 * means_of(theta)[:, ::4]
+
+    theta, true = theta_of(1_000, 10), theta_of(40, 12)
+    x = torch.poisson(log_means(theta).exp(), generator=torch_generator(11))
+    law, lines = learned(theta, x), learn_values(theta, x)[0]
     assert law is not None
     assert (law.shape > 0.0).sum() > 3
-    at = torch.poisson((0.5 + 1.5 * means_of(true)[:, ::4]).exp(), generator=torch_generator(13))
+    at = torch.poisson(log_means(true).exp(), generator=torch_generator(13))
     errors = {"network": [], "lines": []}
     for x_o, middle in zip(at, true, strict=True):
         near = middle + 0.1 * SDS * torch.randn(300, DIM, generator=torch_generator(14))
-        log_mean = 0.5 + 1.5 * means_of(near)[:, ::4]
-        truth = (x_o * log_mean - log_mean.exp()).sum(dim=1)
-        for name, other in (("network", law), ("lines", learn_values(theta, x)[0])):
+        truth = (x_o * log_means(near) - log_means(near).exp()).sum(dim=1)
+        for name, other in (("network", law), ("lines", lines)):
             found = other.log_prob(other.seen(x_o[None], NO_FEATURES), near)
             errors[name].append(float((found - truth).std()))
     by_network, by_lines = (sum(errors[name]) / len(at) for name in ("network", "lines"))

@@ -24,8 +24,7 @@ from .terms import on_surest_terms, terms_of
 
 _LARGEST_MEAN = 30.0  # of a count that may have such a law
 _PASSES = 8
-MOST_LOG = 12.0
-"""Of a mean."""
+_MOST_LOG = 12.0  # of a mean
 _LEAST_SHAPE, _MOST_SHAPE = 0.3, 1e4  # the largest is Poisson's law, all but
 
 
@@ -53,9 +52,14 @@ def counted(u: Tensor, x: Tensor, among: Tensor) -> tuple[Tensor, Counted]:
     return which, Counted(found.place[:, better], found.shape[better], found.log_density[:, better])
 
 
+def mean_of(log_mean: Tensor) -> Tensor:
+    """Of its log, within what numbers can hold."""
+    return log_mean.clamp(-_MOST_LOG, _MOST_LOG).exp()
+
+
 def log_density(x: Tensor, log_mean: Tensor, shape: Tensor) -> Tensor:
     """Of each count x, elementwise, given the log of its mean and r; below 0 as at 0."""
-    x, eta = x.clamp_min(0.0), log_mean.clamp(-MOST_LOG, MOST_LOG)
+    x, eta = x.clamp_min(0.0), log_mean.clamp(-_MOST_LOG, _MOST_LOG)
     both = torch.logaddexp(shape.log(), eta)
     ways = (x + shape).lgamma() - shape.lgamma() - (x + 1.0).lgamma()
     value: Tensor = ways + shape * (shape.log() - both) + x * (eta - both)
@@ -77,13 +81,13 @@ def _fitted(t: Tensor, x: Tensor) -> Counted:
     shape = torch.full_like(place[0], _MOST_SHAPE)
     best = Counted(place, shape, log_density(x, t @ place, shape))
     for _ in range(_PASSES):
-        eta = (t @ place).clamp(-MOST_LOG, MOST_LOG)
+        eta = (t @ place).clamp(-_MOST_LOG, _MOST_LOG)
         mean = eta.exp()
         own = 1.0 / (1.0 + mean / shape)
         weights = (mean * own).clamp_min(1e-6)
         place = solved(t, weights, weights * eta + (x - mean) * own)
         log_mean = t @ place
-        mean = log_mean.clamp(-MOST_LOG, MOST_LOG).exp()
+        mean = mean_of(log_mean)
         shape = _shape(x, mean, shape)
         found = Counted(place, shape, log_density(x, log_mean, shape))
         better = found.log_density.mean(dim=0) > best.log_density.mean(dim=0)
@@ -104,6 +108,6 @@ def _shape(x: Tensor, mean: Tensor, before: Tensor) -> Tensor:
 
 def likelier_shape(x: Tensor, log_mean: Tensor, before: Tensor) -> Tensor:
     """R (k,) of counts (n, k), given the logs of their means: found anew where that is likelier."""
-    again = _shape(x, log_mean.clamp(-MOST_LOG, MOST_LOG).exp(), before)
+    again = _shape(x, mean_of(log_mean), before)
     gain = log_density(x, log_mean, again) - log_density(x, log_mean, before)
     return torch.where(gain.mean(dim=0) > 0.0, again, before)
