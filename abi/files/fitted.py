@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..generators import pool
 from ..generators.base import GenerativeModel, GeneratorState, prefixed, unprefixed
 from ..generators.flow import FlowModel, restore_flow
 from ..generators.mixture import restore_mixture
-from ..generators.pool.model import restore_pooled
 from ..generators.push_forward.model import restore_push_forward
 from ..rounds.regions.region import AnyRegion, Region, SharedRegion
 
@@ -74,7 +74,7 @@ def restored(
         case "flow":
             return restore_flow(state, own)
         case "pooled":  # new in version 10
-            return restore_pooled(state, own)
+            return pool.restore_pooled(state, own)
         case "mixture":
             return restore_mixture(state)
         case _:

@@ -11,6 +11,13 @@ import torch
 from torch import Tensor
 
 Progress = Callable[[float], None]
+Past = tuple[Tensor, Tensor]
+"""Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
+
+
+def both(first: Past, second: Past) -> Past:
+    """The pairs of two, one after the other."""
+    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
 
 
 @dataclass(frozen=True, eq=False)

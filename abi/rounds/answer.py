@@ -12,12 +12,11 @@ from simulators.random import child_seed
 
 from ..config import ABIConfig, Encoder
 from ..encoders.choice import LEARNED
-from ..generators.base import GenerativeModel, Progress
+from ..generators import pool
+from ..generators.base import GenerativeModel, Past, Progress
 from ..generators.flow import FlowModel
 from ..generators.flow_training import Conditioning, fit_flow
 from ..generators.mixture import fit_mixture
-from ..generators.pool.learning import Past
-from ..generators.pool.power import pooled
 from ..generators.push_forward.potnet import fit_potnet
 from ..generators.push_forward.wgan import fit_wgan
 from ..quantiles.adjustment import quantile_map
@@ -132,7 +131,7 @@ def pool_answer(
     of_prior = config.proposal == "truncated" and pairs.accepted.all()
     if not (config.likelihood and of_prior and isinstance(model, FlowModel)):
         return model
-    return pooled(
+    return pool.pooled(
         model,
         pairs.x,
         pairs.theta,

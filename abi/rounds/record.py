@@ -9,8 +9,7 @@ from torch import Tensor
 
 from simulators.summary import summary
 
-from ..generators.base import GenerativeModel
-from ..generators.pool.learning import Past, both
+from ..generators.base import GenerativeModel, Past, both
 from ..quantiles.kernel import Kernel
 from ..training.loop import TrainingLog
 from ..verdict.record import Check, Distance

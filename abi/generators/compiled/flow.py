@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -24,12 +25,11 @@ from zuko.transforms import MonotonicRQSTransform
 
 from validation.threads import one_blas_thread
 
+from . import passes
 from .inverse import Ordered
-from .network import Layer, Layout, Network, Seen
-from .normal import log_normal
-from .univariate import Affine, Spline, Univariate
+from .network import Layer, Layout
 
-ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
+_ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
 
 
 class CompiledFlow(nn.Module):
@@ -48,6 +48,9 @@ class CompiledFlow(nn.Module):
             transform.fill(vector, hidden)
         self.weights = nn.Parameter(vector * hidden)
         self.register_buffer("mask", hidden, persistent=False)
+        self._form = _form(self.transforms)
+        each = self._form[1][:, 3]  # numbers that a row leaves behind, in all and at most
+        self._each, self._most = int(each.sum()), int(each.max(initial=0))
         self._gradient: Tensor | None = None
         self._ordered: tuple[Any, list[Ordered]] = (None, [])
 
@@ -57,8 +60,9 @@ class CompiledFlow(nn.Module):
             seen = None if context is None else context.expand(len(theta), -1)
             value: Tensor = _Density.apply(theta, seen, self.weights, self)  # type: ignore[no-untyped-call]
             return value
-        base, log_slope = self.to_base(theta, context)
-        return log_slope + log_normal(base)
+        base, values = self.to_base(theta, context)
+        passes.add_log_normal(base.numpy(), values.numpy())
+        return values
 
     @torch.no_grad()
     def descend(
@@ -66,22 +70,27 @@ class CompiledFlow(nn.Module):
     ) -> Tensor:
         """The mean of -log q at theta (n, d), of which the weights are left the gradient.
 
-        Autograd would come to the same in a tenth more time. ``shares`` (n,) weigh the rows, and
-        sum to 1.
+        ``shares`` (n,) weigh the rows, and sum to 1.
         """
         shares = torch.full((len(theta),), 1.0 / len(theta)) if shares is None else shares
-        value, known = forward(self, theta, context)
-        backward(self, known, -shares, wanted=False)
-        self.weights.grad = self.gradient().mul_(self.mask)
-        return -(shares @ value)
+        values, known = self.density(theta, context)
+        self.gradients(known, -shares, self.gradient(), wanted=False)
+        self.weights.grad = self.gradient()
+        return -(shares @ values)
 
     @torch.no_grad()
     def to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Where the flow maps theta (n, d) in its base, (n, d), and the log slope, (n,)."""
+        log_slope = torch.zeros(len(theta), dtype=torch.float32)
+        room = np.empty(self._most * min(_ROWS, len(theta)), np.float32)
         with one_blas_thread():
-            parts = [self._to_base(*part) for part in _parts(theta, context)]
-        base, log_slope = zip(*parts, strict=True)
-        return torch.cat(base), torch.cat(log_slope)
+            base = [
+                passes.forth(*self._told(), _plain(some), _seen(given), room, False, sums.numpy())
+                for (some, given), sums in zip(
+                    _parts(theta, context), log_slope.split(_ROWS), strict=True
+                )
+            ]
+        return torch.from_numpy(np.concatenate(base)), log_slope
 
     @torch.no_grad()
     def from_base(self, base: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -101,6 +110,34 @@ class CompiledFlow(nn.Module):
                 for target, source in transform.pairs(part, weights):
                     target.copy_(source)
 
+    def density(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Known]:
+        """Log densities at theta (n, d), (n,), and what :meth:`gradients` wants to know."""
+        values = torch.zeros(len(theta), dtype=torch.float32)
+        room = np.empty(self._each * len(theta), np.float32)
+        given = _plain(theta), _seen(context)
+        base = passes.forth(*self._told(), *given, room, True, values.numpy())
+        passes.add_log_normal(base, values.numpy())
+        return values, Known(room, base, given[1].shape[1])
+
+    def gradients(
+        self, known: Known, of_values: Tensor, into: Tensor, *, wanted: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Those of theta, (n, d), and of the context, (n, k), given those of the densities, (n,).
+
+        Args:
+            known: from :meth:`density`.
+            of_values: gradient of what it gave.
+            into: filled with the gradient of all weights.
+            wanted: whether anybody asks for the two; the context's has no columns if not.
+        """
+        asked = known.room, known.base, _plain(of_values), known.width, wanted
+        found = passes.back(*self._told(), self.mask.numpy(), *asked, into.numpy())
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+
+    def _told(self) -> tuple[Any, Any, Any]:
+        """The vector of all weights, and the form that makes a flow of them, for :mod:`.passes`."""
+        return self.weights.detach().numpy(), *self._form
+
     def gradient(self) -> Tensor:
         """Room for the gradient of all weights; used again and again."""
         if self._gradient is None:
@@ -113,20 +150,11 @@ class CompiledFlow(nn.Module):
         state = own.data_ptr(), own._version
         if self._ordered[0] != state:
             steps = [
-                Ordered.of(part.univariate, part.layouts, part.layers(own), part.order)
+                Ordered.of(part.bins, part.layouts, part.layers(own), part.order)
                 for part in self.transforms
             ]
             self._ordered = state, steps
         return self._ordered[1]
-
-    def _to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        z, log_slope = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32)
-        context = None if context is None else context.expand(len(z), -1)
-        weights = self.weights.detach().numpy()
-        for transform in self.transforms:
-            raw, _ = transform.network.outputs(weights, _inputs(z, context))
-            z, _ = transform.univariate.forward(z, raw, log_slope)
-        return z, log_slope
 
 
 def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -139,17 +167,17 @@ def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> tuple[Tens
 
 def _parts(theta: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Some rows of both at a time; the context may be one for all."""
-    for start in range(0, max(1, len(theta)), ROWS):
-        some = theta[start : start + ROWS]
+    for start in range(0, max(1, len(theta)), _ROWS):
+        some = theta[start : start + _ROWS]
         shared = context is None or context.ndim == 1
-        yield some, context if shared else context[start : start + ROWS]  # type: ignore[index]
+        yield some, context if shared else context[start : start + _ROWS]  # type: ignore[index]
 
 
 class _Transform:
     """One transform of a flow: what maps, and where the layers of its network lie."""
 
     def __init__(self, part: Any):
-        self.univariate = _univariate(part)
+        self.bins = _bins(part)
         order = getattr(part, "order", None)
         self.order = [0] if order is None else order.tolist()
         self._sources = _linear(part)
@@ -160,7 +188,6 @@ class _Transform:
         for weight, bias, mask in self._sources:
             self.layouts.append(Layout(start, len(bias), weight.shape[1], mask))
             start = self.layouts[-1].end
-        self.network = Network(self.layouts)
         return start
 
     def layers(self, vector: Tensor) -> list[Layer]:
@@ -192,9 +219,34 @@ def _of(own: Any, layer: Layer) -> list[tuple[Tensor, Tensor]]:
     return [(own.weight, layer.weight), (own.bias, layer.bias)]
 
 
-def _univariate(part: Any) -> Univariate:
+def _bins(part: Any) -> int:
+    """Of a transform's splines; 0 of affine maps."""
     splines = isinstance(part.univariate, partial) and part.univariate.func is MonotonicRQSTransform
-    return Spline(part.shapes[0][0]) if splines else Affine()
+    return int(part.shapes[0][0]) if splines else 0
+
+
+def _form(transforms: list[_Transform]) -> tuple[Any, Any]:
+    """The layers and the parts of a flow, as :mod:`.passes` is told them."""
+    layers: list[tuple[int, int, int]] = []
+    parts = []
+    for transform in transforms:
+        own = [layout.place for layout in transform.layouts]
+        each = passes.left_behind(len(transform.order), own, transform.bins)
+        parts.append((len(layers), len(layers) + len(own), transform.bins, each))
+        layers += own
+    return np.array(layers, np.int64).reshape(-1, 3), np.array(parts, np.int64).reshape(-1, 4)
+
+
+def _plain(values: Tensor) -> Any:
+    """Values as compiled code takes them."""
+    return values.detach().contiguous().numpy()
+
+
+def _seen(context: Tensor | None) -> Any:
+    """The context as compiled code takes it: (n, k), or (1, k) for all rows; k is 0 of none."""
+    if context is None:
+        return np.empty((1, 0), np.float32)
+    return _plain(context if context.ndim > 1 else context[None])
 
 
 def _linear(part: Any) -> list[tuple[Tensor, Tensor, Tensor | None]]:
@@ -213,6 +265,15 @@ def _affine_maps(part: Any) -> list[Any]:
     return [layer for layer in part.hyper if hasattr(layer, "weight")]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a pass through the transforms leaves for the way back: see :mod:`.passes`."""
+
+    room: Any
+    base: Any
+    width: int
+
+
 class _Density(torch.autograd.Function):
     """Log densities (n,), and their first derivatives by theta, context and weights."""
 
@@ -220,77 +281,14 @@ class _Density(torch.autograd.Function):
     def forward(
         ctx: Any, theta: Tensor, context: Tensor | None, weights: Tensor, flow: CompiledFlow
     ) -> Tensor:
-        seen_x = None if context is None else context.detach()
-        value, ctx.known = forward(flow, theta.detach(), seen_x)
+        values, ctx.known = flow.density(theta, context)
         ctx.flow = flow
-        return value
+        return values
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_value: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor, None]:
-        flow: CompiledFlow = ctx.flow
         wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        of_z, of_context = backward(flow, ctx.known, of_value.contiguous(), wanted=wanted)
-        return of_z, of_context if ctx.known.width else None, flow.gradient() * flow.mask, None
-
-
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """What a pass through the transforms leaves for the way back.
-
-    Attributes:
-        end: where theta came to in the base, (n, d).
-        width: of the context.
-        steps: of each transform, what its network saw, and what its splines keep.
-    """
-
-    end: Tensor
-    width: int
-    steps: list[tuple[Seen, Any]]
-
-
-def forward(flow: CompiledFlow, theta: Tensor, context: Tensor | None) -> tuple[Tensor, _Known]:
-    """Log densities at theta (n, d), (n,)."""
-    z, value, steps = theta.contiguous(), torch.zeros(len(theta), dtype=torch.float32), []
-    weights = flow.weights.detach().numpy()
-    for transform in flow.transforms:
-        raw, seen = transform.network.outputs(weights, _inputs(z, context))
-        z, bends = transform.univariate.forward(z, raw, value)
-        steps.append((seen, bends))
-    value += log_normal(z)
-    return value, _Known(z, 0 if context is None else context.shape[1], steps)
-
-
-def backward(
-    flow: CompiledFlow, known: _Known, of_value: Tensor, *, wanted: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Write the weights' gradient where the flow has room for it; those of theta and context.
-
-    Args:
-        flow: that came forward.
-        known: from there.
-        of_value: gradient of the log densities, (n,).
-        wanted: whether anybody asks for the gradients of theta and context.
-    """
-    weights, into = flow.weights.detach().numpy(), flow.gradient().numpy()
-    of_z = -known.end * of_value[:, None]
-    of_context = of_z.new_zeros(len(of_z), known.width) if wanted else None
-    for t in range(len(flow.transforms) - 1, -1, -1):
-        (seen, bends), transform = known.steps[t], flow.transforms[t]
-        of_z, of_raw = transform.univariate.backward(bends, of_z, of_value)
-        first = t == 0 and not wanted
-        of_inputs = transform.network.gradients(weights, seen, of_raw, into, first=first)
-        if of_inputs is not None:
-            dim = of_inputs.shape[1] - known.width
-            of_z[:, :dim] += of_inputs[:, :dim]
-            if of_context is not None:
-                of_context += of_inputs[:, dim:]
-    return of_z, of_context
-
-
-def _inputs(z: Tensor, context: Tensor | None) -> Tensor:
-    """What a network sees: theta and context; a single parameter sees the context alone."""
-    alone = z.shape[1] == 1
-    if context is None:
-        return z[:, :0] if alone else z
-    return context.contiguous() if alone else torch.cat([z, context], dim=1)
+        into = torch.empty_like(ctx.flow.mask)
+        of_z, of_context = ctx.flow.gradients(ctx.known, of_value, into, wanted=wanted)
+        return of_z, of_context if of_context.shape[1] else None, into, None

@@ -15,8 +15,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from .kernels import affine_inverse, exponentials, spline_inverse
 from .network import Layer, Layout
-from .univariate import Univariate
 
 _ZERO = np.float32(0.0)
 
@@ -26,7 +26,7 @@ class Ordered:
     """A transform whose units are sorted by the value they wait for.
 
     Attributes:
-        univariate: what maps a value.
+        bins: of what maps a value: those of a spline, 0 of an affine map.
         order: the parameter that is the i-th to be found.
         width: of the context.
         weights: of the units, those that become known together beside each other: a block (a, b)
@@ -36,7 +36,7 @@ class Ordered:
         hidden: how many units each hidden layer has.
     """
 
-    univariate: Univariate
+    bins: int
     order: list[int]
     width: int
     weights: Any
@@ -44,13 +44,11 @@ class Ordered:
     hidden: Any
 
     @classmethod
-    def of(
-        cls, univariate: Univariate, layouts: list[Layout], layers: list[Layer], order: list[int]
-    ) -> Ordered:
+    def of(cls, bins: int, layouts: list[Layout], layers: list[Layer], order: list[int]) -> Ordered:
         """Sort the units of a transform's network.
 
         Args:
-            univariate: what maps a value.
+            bins: of what maps a value.
             layouts: of the network's layers, with their masks.
             layers: their weights.
             order: when each of the parameters is found.
@@ -79,7 +77,7 @@ class Ordered:
             columns = rows
         weights, places = _blocks(sorted_layers, known)
         hidden = np.array([layout.outputs for layout in layouts[:-1]], np.int64)
-        return cls(univariate, found, width, weights, places, hidden)
+        return cls(bins, found, width, weights, places, hidden)
 
     def inverse(self, y: Tensor, context: Tensor | None, log_slope: Tensor) -> Tensor:
         """The z (n, d) that the transform maps to y (n, d), given the context (n, k).
@@ -98,9 +96,19 @@ class Ordered:
         for i, place in enumerate(self.order):
             _known_with(self.places[i], *given, raw.numpy())
             value = y[:, place, None].contiguous()
-            found = self.univariate.inverse(value, raw, log_slope)[:, 0]
-            inputs[self.width + i] = z[:, place] = found
+            inputs[self.width + i] = z[:, place] = self._of(value, raw, log_slope)[:, 0]
         return z
+
+    def _of(self, y: Tensor, raw: Tensor, log_slope: Tensor) -> Tensor:
+        """The x that maps of parameters ``raw`` (n, r) bring to y (n, 1)."""
+        x = torch.empty_like(y)
+        if self.bins:
+            e = np.empty_like(raw.numpy())
+            exponentials(raw.numpy(), self.bins, e)
+            spline_inverse(y.numpy(), e, self.bins, x.numpy(), log_slope.numpy())
+        else:
+            affine_inverse(y.numpy(), raw.numpy(), x.numpy(), log_slope.numpy())
+        return x
 
 
 def _blocks(layers: list[Layer], known: list[list[int]]) -> tuple[Any, Any]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numba import njit
 from torch import Tensor
 
@@ -44,6 +43,11 @@ class Layout:
     mask: Tensor | None
 
     @property
+    def place(self) -> tuple[int, int, int]:
+        """Where it lies, as compiled code is told."""
+        return self.start, self.outputs, self.inputs
+
+    @property
     def end(self) -> int:
         """The place after its last."""
         return self.start + self.outputs * (self.inputs + 1)
@@ -55,52 +59,8 @@ class Layout:
         return Layer(weight, vector[middle : self.end])
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What a network saw: its inputs (n, b), and its hidden units, layer after layer in one row."""
-
-    inputs: Any
-    hidden: Any
-
-
-class Network:
-    """The layers of one network, by their places in a vector of all weights.
-
-    Args:
-        layouts: of the layers, the first one first.
-    """
-
-    def __init__(self, layouts: list[Layout]):
-        self._places = np.array([(part.start, part.outputs, part.inputs) for part in layouts])
-        self._width = sum(part.outputs for part in layouts[:-1])
-        self._outputs = layouts[-1].outputs
-
-    def outputs(self, weights: Any, inputs: Tensor) -> tuple[Tensor, Seen]:
-        """What it gives for inputs (n, b), (n, a), and what :meth:`gradients` wants to know."""
-        out = inputs.new_empty(len(inputs), self._outputs)
-        seen = Seen(inputs.numpy(), np.empty(len(inputs) * self._width, np.float32))
-        _forth(weights, self._places, seen.inputs, seen.hidden, out.numpy())
-        return out, seen
-
-    def gradients(
-        self, weights: Any, seen: Seen, of_outputs: Tensor, into: Any, *, first: bool
-    ) -> Tensor | None:
-        """Write the weights' gradient ``into`` its vector; that of the inputs, (n, b).
-
-        Args:
-            weights: the vector of all weights, of numpy.
-            seen: on the way forth.
-            of_outputs: gradient of what the network gave, (n, a).
-            into: the gradient of all weights, of numpy; other networks' parts stay as they are.
-            first: nobody asks for the gradient of the inputs, and there is none.
-        """
-        given = weights, self._places, seen.inputs, seen.hidden, of_outputs.numpy()
-        of_inputs = _back(*given, into, first)
-        return None if first else torch.from_numpy(of_inputs)
-
-
 @_compiled
-def _forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any) -> None:
+def network_forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any) -> None:
     """Fill ``hidden`` and ``out`` (n, a) with what the layers give for ``inputs`` (n, b)."""
     n, at, current = len(inputs), 0, inputs
     for place in range(len(places)):
@@ -121,7 +81,7 @@ def _forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any) -> Non
 
 
 @_compiled
-def _back(
+def network_back(
     weights: Any, places: Any, inputs: Any, hidden: Any, of_outputs: Any, into: Any, first: bool
 ) -> Any:
     """Write the gradient of the weights ``into`` theirs; that of the inputs, unless ``first``."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from validation.threads import one_blas_thread
 
-from .flow import ROWS, CompiledFlow, backward, forward
-from .network import Layout, Network
+from .flow import CompiledFlow
+from .network import Layout, network_back, network_forth
 
 
 class Shifted(nn.Module):
@@ -28,7 +29,7 @@ class Shifted(nn.Module):
         for part in _affine(network):
             start = self._layouts[-1].end if self._layouts else 0
             self._layouts.append(Layout(start, part.out_features, part.in_features, None))
-        self._network = Network(self._layouts)
+        self._layers = np.array([part.place for part in self._layouts], np.int64)
         vector = nn.utils.parameters_to_vector(network.parameters()).detach()
         self.weights = nn.Parameter(vector)
         self._gradient = torch.empty_like(vector)
@@ -36,26 +37,30 @@ class Shifted(nn.Module):
     @torch.no_grad()
     def log_prob(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """Log densities of rows (n, k), given what the network sees (n, c), (n,)."""
-        weights = self.weights.detach().numpy()
         with one_blas_thread():
-            parts = [
-                self._network.outputs(weights, part.contiguous())[0] for part in numbers.split(ROWS)
-            ]
-        return self.flow.log_prob(rows - torch.cat(parts), None)
+            place, _ = self._place(numbers)
+        return self.flow.log_prob(rows - place, None)
 
     @torch.no_grad()
     def descend(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """The mean of -log q of rows (n, k), of which all weights are left the gradient."""
-        weights = self.weights.detach().numpy()
-        place, seen = self._network.outputs(weights, numbers.contiguous())
-        value, known = forward(self.flow, rows - place, None)
+        place, hidden = self._place(numbers)
+        values, known = self.flow.density(rows - place, None)
         shares = torch.full((len(rows),), -1.0 / len(rows))
-        of_rest, _ = backward(self.flow, known, shares, wanted=True)
-        into: Any = self._gradient.numpy()
-        self._network.gradients(weights, seen, of_rest.neg_(), into, first=True)
-        self.weights.grad = self._gradient
-        self.flow.weights.grad = self.flow.gradient().mul_(self.flow.mask)
-        return -value.mean()
+        of_rest, _ = self.flow.gradients(known, shares, self.flow.gradient(), wanted=True)
+        given = self.weights.detach().numpy(), self._layers, numbers.contiguous().numpy(), hidden
+        network_back(*given, of_rest.neg_().numpy(), self._gradient.numpy(), True)
+        self.weights.grad, self.flow.weights.grad = self._gradient, self.flow.gradient()
+        return -values.mean()
+
+    def _place(self, numbers: Tensor) -> tuple[Tensor, Any]:
+        """What the network gives for numbers (n, c), (n, k), and its hidden units."""
+        place = torch.empty(len(numbers), self._layouts[-1].outputs)
+        units = sum(part.outputs for part in self._layouts[:-1])
+        hidden = np.empty(len(numbers) * units, np.float32)
+        given = self.weights.detach().numpy(), self._layers, numbers.contiguous().numpy(), hidden
+        network_forth(*given, place.numpy())
+        return place, hidden
 
     @torch.no_grad()
     def write_to(self, flow: nn.Module, network: nn.Sequential) -> None:

@@ -21,7 +21,7 @@ from ...encoders.choice import build_encoder, features_of
 from ...encoders.fitted import FittedEncoders
 from ...encoders.layout import PLAIN, Layout
 from ...training.loop import TrainingSettings, check_trained, train
-from ..base import Progress
+from ..base import Past, Progress, both
 from ..conditional import ConditionalFlows
 from ..flow import FlowModel
 from ..flow_network import FlowSettings, build_flow
@@ -40,15 +40,8 @@ _PRIOR_DRAWS, _PRIOR_STEPS = 10_000, 1 / 3
 _NOISE = 2.0  # times that of a trend found from the draws of a normal prior
 _NEAR = 6.0  # sds of the pairs, within which others say something of the law there
 
-Past = tuple[Tensor, Tensor]
-"""Theta (m, d) and x (m, p) of pairs, simulated wherever it was."""
 View = Callable[[Tensor], Tensor]
 """What is seen of x (n, p), (n, k)."""
-
-
-def both(first: Past, second: Past) -> Past:
-    """The pairs of two, one after the other."""
-    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
 
 
 @dataclass(frozen=True, eq=False)

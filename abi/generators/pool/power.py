@@ -33,10 +33,10 @@ from simulators import Prior
 from simulators.random import child_seed
 
 from ...training.loop import TrainingSettings
-from ..base import Progress
+from ..base import Past, Progress
 from ..flow import FlowModel
 from ..flow_network import FlowSettings
-from .learning import Learning, Past, prior_flow
+from .learning import Learning, prior_flow
 from .likelihood import Likelihood, OfItems
 from .matching import lost
 from .model import PooledFlows

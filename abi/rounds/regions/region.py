@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ...generators import pool
 from ...generators.base import GenerativeModel
 from ...generators.flow import FlowModel
-from ...generators.pool.model import PooledFlows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ AnyRegion = Region | SharedRegion
 
 def is_pooled(region: AnyRegion) -> bool:
     """Whether a likelihood has a part in it: its model is not the one that its round keeps."""
-    return isinstance(region.model, PooledFlows)
+    return isinstance(region.model, pool.PooledFlows)
 
 
 def narrowed(region: AnyRegion) -> AnyRegion:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor, nn
 
 from abi.generators.compiled import flow as flow_module
+from abi.generators.compiled import kernels, passes
 from abi.generators.compiled.flow import CompiledFlow
-from abi.generators.compiled.network import Layout, Network
+from abi.generators.compiled.network import Layout, network_back, network_forth
 from abi.generators.compiled.training import DeviceFlow, trainable
 from abi.generators.flow_network import FlowSettings, build_flow
 
@@ -225,18 +227,34 @@ def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows
     of_outputs = torch.randn(expected.shape, generator=generator)
     of_x, of_weights = torch.autograd.grad(expected, (x, weights), of_outputs)
 
-    network, into = Network(layouts), torch.zeros(len(weights))
-    plain = weights.detach().numpy()
-    out, seen = network.outputs(plain, x.detach())
-    found = network.gradients(plain, seen, of_outputs, into.numpy(), first=False)
+    hidden = torch.empty(rows * sum(widths[1:-1]))
+    out, into, again = torch.empty(rows, widths[-1]), *torch.zeros(2, len(weights))
+    layers = np.array([layout.place for layout in layouts], np.int64)
+    given = weights.detach().numpy(), layers, x.detach().numpy(), hidden.numpy()
+    network_forth(*given, out.numpy())
+    found = torch.from_numpy(network_back(*given, of_outputs.numpy(), into.numpy(), False))
     for ours, known in ((out, expected), (into, of_weights), (found, of_x)):
         torch.testing.assert_close(ours, known.detach(), atol=1e-3, rtol=1e-4)
-    assert network.gradients(plain, seen, of_outputs, into.numpy(), first=True) is None
+    network_back(*given, of_outputs.numpy(), again.numpy(), True)  # without the gradient of x
+    assert torch.equal(again, into)
 
 
-@pytest.mark.parametrize("way", ["to_base", "from_base"])
+@pytest.mark.parametrize("bins", [5, 8])
+def test_exponentials_are_exact_to_single_precision(bins: int) -> None:
+    raw = torch.linspace(-30.0, 30.0, 3 * (3 * bins - 1)).sinh().reshape(3, -1)
+    raw[1] = torch.linspace(-1.0, 1.0, 3 * bins - 1)
+    limits, found = torch.empty_like(raw), torch.empty_like(raw)
+    kernels.limited(raw.numpy(), bins, limits.numpy())
+    kernels.exponentials(raw.numpy(), bins, found.numpy())
+    torch.testing.assert_close(found.double(), limits.double().exp(), rtol=3e-7, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("way", "place", "inside"),
+    [("to_base", passes, "forth"), ("from_base", flow_module, "_parts")],
+)
 def test_its_products_run_on_one_thread_whatever_the_users_setting(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    way: str, place: Any, inside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads that wait for each other made draws ten times as slow on two cores."""
 
@@ -245,13 +263,13 @@ def test_its_products_run_on_one_thread_whatever_the_users_setting(
 
     compiled, (theta, context) = CompiledFlow(_flow(2, 3)), _rows(2, 3)
     getattr(compiled, way)(theta, context)  # its libraries are loaded
-    seen, parts = [], flow_module._parts
+    seen, asked = [], getattr(place, inside)
 
     def watched(*rows: Any) -> Any:
         seen.append(threads())
-        return parts(*rows)
+        return asked(*rows)
 
-    monkeypatch.setattr(flow_module, "_parts", watched)
+    monkeypatch.setattr(place, inside, watched)
     with threadpool_limits(2, user_api="blas"):
         own = threads()
         getattr(compiled, way)(theta, context)
