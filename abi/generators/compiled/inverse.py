@@ -15,7 +15,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from .kernels import affine_inverse, exponentials, spline_inverse
+from .kernels import affine_inverse, sizes, spline_inverse
 from .network import Layer, Layout
 
 _ZERO = np.float32(0.0)
@@ -104,7 +104,7 @@ class Ordered:
         x = torch.empty_like(y)
         if self.bins:
             e = np.empty_like(raw.numpy())
-            exponentials(raw.numpy(), self.bins, e)
+            sizes(raw.numpy(), self.bins, e)
             spline_inverse(y.numpy(), e, self.bins, x.numpy(), log_slope.numpy())
         else:
             affine_inverse(y.numpy(), raw.numpy(), x.numpy(), log_slope.numpy())

@@ -7,8 +7,7 @@ constants are zuko's, so that weights trained here and there are the same.
 A spline of K bins has 3 K - 1 parameters: K widths, K heights, K - 1 slopes. Each is limited softly
 and exponentiated; what is written e_k here are these exponentials.
 
-Source: Durkan et al. (2019), equations 4 to 8; zuko's MonotonicRQSTransform; Moshier (1989),
-"Methods and Programs for Mathematical Functions", for the exponential.
+Source: Durkan et al. (2019), equations 4 to 8; zuko's MonotonicRQSTransform.
 """
 
 from __future__ import annotations
@@ -19,21 +18,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .elementary import exponentials
+
 _BOUND = np.float32(5.0)
 _SIDE = np.float32(10.0)
 _SLOPE = np.float32(-1.0 / math.log(1e-3))  # over 1, the size of the largest log slope
 _SHARE = np.float32(2.0) * _SLOPE
 _ZERO, _ONE, _TWO, _FOUR = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(4.0)
-_LOG2_E = np.float32(math.log2(math.e))
-_LOG_2, _AND_LOG_2 = np.float32(0.693359375), np.float32(-2.12194440e-4)  # log 2 in two parts
-_BIAS, _FRACTION = np.int32(127), np.int32(23)  # of a float's exponent; bits of its fraction
-_SERIES = tuple(
-    np.float32(term)
-    for term in (
-        1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-        5.0000001201e-1,
-    )
-)  # fmt: skip
 # A division by 0 gives infinity: a check of each would keep loops from being done many at once.
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
@@ -52,25 +43,11 @@ def limited(raw: Any, bins: int, out: Any) -> None:
 
 
 @_compiled
-def exponentials(raw: Any, bins: int, e: Any) -> None:
-    """Fill ``e``, (n, d (3 K - 1)), with the exponentials of the limited logarithms.
-
-    Here, and not one after another by the library, for the compiler then does many at once:
-    e^v = 2^k e^r, where k is whole and r at most half of log 2.
-    """
+def sizes(raw: Any, bins: int, e: Any) -> None:
+    """Fill ``e`` (n, d (3 K - 1)) with the exponentials of the limited logarithms."""
     limited(raw, bins, e)
     flat = e.reshape(-1)
-    whole = np.empty(len(flat), np.int32)
-    power = whole.view(np.float32)
-    for i in range(len(flat)):
-        k = np.rint(flat[i] * _LOG2_E)
-        whole[i] = (np.int32(k) + _BIAS) << _FRACTION
-        flat[i] = (flat[i] - k * _LOG_2) - k * _AND_LOG_2
-    for i in range(len(flat)):
-        r, series = flat[i], _ZERO
-        for term in _SERIES:
-            series = series * r + term
-        flat[i] = (series * r * r + r + _ONE) * power[i]
+    exponentials(flat, flat)
 
 
 @_inlined

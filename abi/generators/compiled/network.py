@@ -60,24 +60,49 @@ class Layout:
 
 
 @_compiled
+def affine_forth(weights: Any, start: int, inputs: Any, out: Any) -> None:
+    """Fill ``out`` (n, a) with what the layer that starts there makes of ``inputs`` (n, b)."""
+    a, b = out.shape[1], inputs.shape[1]
+    bias = start + a * b
+    if b:
+        np.dot(inputs, weights[start:bias].reshape(a, b).T, out)
+    for i in range(len(out)):
+        for j in range(a):
+            out[i, j] = weights[bias + j] + (out[i, j] if b else _ZERO)
+
+
+@_compiled
+def affine_back(weights: Any, start: int, inputs: Any, of_out: Any, into: Any, first: bool) -> Any:
+    """Write its gradient ``into`` its place; that of the inputs (n, b), of no rows if ``first``."""
+    (n, a), b = of_out.shape, inputs.shape[1]
+    bias = start + a * b
+    if b:
+        np.dot(of_out.T, inputs, into[start:bias].reshape(a, b))
+    for j in range(a):
+        into[bias + j] = _ZERO
+    for i in range(n):
+        for j in range(a):
+            into[bias + j] += of_out[i, j]
+    of_inputs = np.empty((0 if first else n, b), np.float32)
+    if b and not first:
+        np.dot(of_out, weights[start:bias].reshape(a, b), of_inputs)
+    return of_inputs
+
+
+@_compiled
 def network_forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any) -> None:
     """Fill ``hidden`` and ``out`` (n, a) with what the layers give for ``inputs`` (n, b)."""
     n, at, current = len(inputs), 0, inputs
-    for place in range(len(places)):
-        start, a, b = places[place]
-        last = place == len(places) - 1
-        target = out if last else hidden[at : at + n * a].reshape(n, a)
+    for place in range(len(places) - 1):
+        a = places[place, 1]
+        units = hidden[at : at + n * a]
+        own = units.reshape(n, a)
+        affine_forth(weights, places[place, 0], current, own)
+        for k in range(n * a):
+            units[k] = max(units[k], _ZERO)
         at += n * a
-        bias = weights[start + a * b : start + a * b + a]
-        if b:
-            np.dot(current, weights[start : start + a * b].reshape(a, b).T, target)
-        else:
-            target[:] = _ZERO
-        for i in range(n):
-            for j in range(a):
-                value = target[i, j] + bias[j]
-                target[i, j] = value if last or value > _ZERO else _ZERO
-        current = target
+        current = own
+    affine_forth(weights, places[-1, 0], current, out)
 
 
 @_compiled
@@ -86,28 +111,12 @@ def network_back(
 ) -> Any:
     """Write the gradient of the weights ``into`` theirs; that of the inputs, unless ``first``."""
     n, at, of = len(inputs), len(hidden), of_outputs
-    for place in range(len(places) - 1, -1, -1):
-        start, a, b = places[place]
-        if place:
-            at -= n * b
-            seen = hidden[at : at + n * b].reshape(n, b)
-        else:
-            seen = inputs
-        if b:
-            np.dot(of.T, seen, into[start : start + a * b].reshape(a, b))
-        of_bias = into[start + a * b : start + a * b + a]
-        of_bias[:] = _ZERO
+    for place in range(len(places) - 1, 0, -1):
+        b = places[place, 2]
+        at -= n * b
+        seen = hidden[at : at + n * b].reshape(n, b)
+        of = affine_back(weights, places[place, 0], seen, of, into, False)
         for i in range(n):
-            for j in range(a):
-                of_bias[j] += of[i, j]
-        if place == 0 and first:
-            return of
-        before = np.empty((n, b), np.float32)
-        if b:
-            np.dot(of, weights[start : start + a * b].reshape(a, b), before)
-        if place:
-            for i in range(n):
-                for j in range(b):
-                    before[i, j] = before[i, j] if seen[i, j] > _ZERO else _ZERO
-        of = before
-    return of
+            for j in range(b):
+                of[i, j] = of[i, j] if seen[i, j] > _ZERO else _ZERO
+    return affine_back(weights, places[0, 0], inputs, of, into, first)

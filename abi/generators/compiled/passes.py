@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .kernels import affine, affine_gradient, exponentials, spline, spline_gradient
+from .kernels import affine, affine_gradient, sizes, spline, spline_gradient
 from .network import network_back, network_forth
 
 _HALF, _LOG_NORMAL = np.float32(0.5), np.float32(0.5 * math.log(2.0 * math.pi))
@@ -58,7 +58,7 @@ def forth(
         network_forth(weights, own, inputs, hidden, raw)
         z = np.empty((count, dim), np.float32)
         if bins:
-            exponentials(raw, bins, e)
+            sizes(raw, bins, e)
             spline(x, e, bins, z, log_slopes)
         else:
             affine(x, raw, z, log_slopes)

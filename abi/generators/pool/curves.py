@@ -10,14 +10,12 @@ comes back. Of small counts m is the log of the mean (:mod:`.values.counts`). (O
 layers, and neither shapes nor a. Of 10,000 pairs whose noise hides the wave, by .5 and 2.0. Of
 epidemics, 400 pairs, it gained .6 nats; of predators and prey, 600, 10.)
 
-The gradient is worked out by hand: a step takes four fifths of its time by autograd, whose calls
-cost more than the arithmetic of layers as small as these.
+On the CPU it is trained by compiled code (:mod:`abi.generators.compiled.curves`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +24,11 @@ from simulators.random import isolated_rng
 
 from .values import counts
 
+if TYPE_CHECKING:
+    from ..compiled.curves import CompiledCurves
+
 _WIDTH, _SHAPES, _LAYERS = 64, 24, 4
 _MOST_STRENGTH = 6.0  # of its logarithm
-_silu = nn.functional.silu
-_silu_back: Callable[[Tensor, Tensor], Tensor] = torch.ops.aten.silu_backward
 
 
 class Curves(nn.Module):
@@ -57,7 +56,10 @@ class Curves(nn.Module):
 
     def forward(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Means (n, k) of the values, or their logs, and log sizes of the others' errors (n, 1)."""
-        shapes = self._passed(u)[-1].made
+        shapes = self.layers[0](u).sin()
+        for layer in self.layers[1:-1]:
+            shapes = nn.functional.silu(layer(shapes))
+        shapes = self.layers[-1](shapes)
         strength = self.strength(u).clamp(-_MOST_STRENGTH, _MOST_STRENGTH).exp()
         means = self.straight(u) + self.shares(strength * shapes)
         return means, self.size(u) + self.bent_size(shapes)
@@ -74,79 +76,17 @@ class Curves(nn.Module):
         value: Tensor = (of_measured[:, ~counted].sum() - of_counts.sum()) / z.numel()
         return value
 
-    @torch.no_grad()
-    def descend(self, u: Tensor, z: Tensor) -> Tensor:
-        """The loss, leaving its gradient with the parameters."""
-        measured = self.shape == 0.0
-        passed = self._passed(u)
-        shapes, log_strength = passed[-1].made, self.strength(u)
-        limited = log_strength.clamp(-_MOST_STRENGTH, _MOST_STRENGTH)
-        strength = limited.exp()
-        swollen = strength * shapes
-        log_size = self.size(u) + self.bent_size(shapes)
-        precision, each = (-log_size).exp(), (-self.log_unit).exp()
-        means = self.straight(u).addmm_(swollen, self.shares.weight.T)
-        left = (z - means).mul_(precision).mul_(each).mul_(measured)
-        squares = left.square()
-        of_rows, count = squares.sum(dim=1, keepdim=True), measured.sum()
-        value: Tensor = count * log_size.sum() + len(z) * self.log_unit[measured].sum()
-        value = value + 0.5 * of_rows.sum()
+    def compiled(self) -> CompiledCurves:
+        """A copy that is quick to train on the CPU, and writes its weights back."""
+        from ..compiled.curves import CompiledCurves
 
-        of_means = left.mul_(precision / -z.numel()).mul_(each)
-        if count < z.shape[1]:
-            of_means[:, ~measured], of_counts = self._of_counts(z, means)
-            value = value - of_counts
-        of_size = (count - of_rows) / z.numel()
-        of_swollen = of_means @ self.shares.weight
-        of_strength = (of_swollen * shapes).sum(dim=1, keepdim=True) * strength
-        self.log_unit.grad = (len(z) * measured - squares.sum(dim=0)) / z.numel()
-        _leave(self.straight, u, of_means)
-        _leave(self.shares, swollen, of_means)
-        _leave(self.size, u, of_size)
-        _leave(self.bent_size, shapes, of_size)
-        _leave(self.strength, u, of_strength * (limited == log_strength))
-        self._back(passed, (of_swollen * strength).addmm_(of_size, self.bent_size.weight))
-        return value / z.numel()
-
-    def _of_counts(self, z: Tensor, log_means: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradient at the logs of the counts' means, and their log density."""
-        counted = self.shape > 0.0
-        x, eta, shape = z[:, counted], log_means[:, counted], self.shape[counted]
-        mean = counts.mean_of(eta)
-        gradient = (mean - x) / (1.0 + mean / shape) / z.numel()
-        return gradient, counts.log_density(x, eta, shape).sum()
-
-    def _passed(self, u: Tensor) -> list[_Passed]:
-        """What went through each layer."""
-        passed = [_Passed(u, self.layers[0](u))]
-        for k, layer in enumerate(self.layers[1:]):
-            given = _silu(passed[-1].made) if k else passed[-1].made.sin()
-            passed.append(_Passed(given, layer(given)))
-        return passed
-
-    def _back(self, passed: list[_Passed], of_made: Tensor) -> None:
-        """Leave the layers' gradients, from that of what the last one made."""
-        for k in range(len(passed) - 1, 0, -1):
-            layer = cast("nn.Linear", self.layers[k])
-            _leave(layer, passed[k].given, of_made)
-            of_given = of_made @ layer.weight
-            before = passed[k - 1].made
-            of_made = _silu_back(of_given, before) if k > 1 else of_given.mul_(before.cos())
-        _leave(cast("nn.Linear", self.layers[0]), passed[0].given, of_made)
-
-
-class _Passed(NamedTuple):
-    """What a layer was given (n, a), and what it made of it (n, b), not yet bent."""
-
-    given: Tensor
-    made: Tensor
-
-
-def _leave(layer: nn.Linear, given: Tensor, of_made: Tensor) -> None:
-    """Leave a layer's gradient, from that of what it made of what it was given."""
-    layer.weight.grad = of_made.T @ given
-    if layer.bias is not None:
-        layer.bias.grad = of_made.sum(dim=0)
+        others = [
+            (self.straight.weight, self.straight.bias), (self.shares.weight,),
+            (self.size.weight, self.size.bias), (self.bent_size.weight,),
+            (self.strength.weight, self.strength.bias), (self.log_unit,),
+        ]  # fmt: skip
+        most = _MOST_STRENGTH, counts.MOST_LOG
+        return CompiledCurves(cast("list[nn.Linear]", self.layers), others, self.shape, most)
 
 
 class EarlierCurves(nn.Module):

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from simulators.random import child_seed, some_rows
 
-from ...training.loop import TrainingSettings, check_trained, train
+from ...training.loop import TrainingLog, TrainingSettings, check_trained, train
 from ..base import GeneratorState, Progress, besides, units, unprefixed
 from ..flow_training import rows_held
 from .cover import Cover, cover_of, everywhere
@@ -128,10 +128,22 @@ def learn_emulator(
     network = curves(u.shape[1], start, shape, child_seed(seed, 0))
     rows = min(_TRAINING.batch_size, max(_LEAST_BATCH, len(x) // _STEPS_EACH))
     training, split = replace(_TRAINING, device=device, batch_size=rows), child_seed(seed, 1)
-    log = train(network, network.loss, (u, z), training, split, on_epoch, descend=network.descend)
+    log = _trained(network, (u, z), training, split, on_epoch)
     check_trained(log, "a network of the means of x")
     left = _left_by(network, u, z, rows_held(len(u), training, split))
     return Emulator(used, center, scale, *scales, level, unit, network, *left, *cover_of(u))
+
+
+def _trained(
+    network: Curves, pairs: tuple[Tensor, Tensor], training: TrainingSettings, seed: int,
+    on_epoch: Progress,
+) -> TrainingLog:  # fmt: skip
+    if torch.device(training.device).type != "cpu":
+        return train(network, network.loss, pairs, training, seed, on_epoch)
+    quick = network.compiled()
+    log = train(quick, quick.loss, pairs, training, seed, on_epoch, descend=quick.descend)
+    quick.write_back()
+    return log
 
 
 def _said(u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,8 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor, nn
 
+from abi.generators.compiled import elementary, passes
 from abi.generators.compiled import flow as flow_module
-from abi.generators.compiled import kernels, passes
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.compiled.network import Layout, network_back, network_forth
 from abi.generators.compiled.training import DeviceFlow, trainable
@@ -239,14 +239,20 @@ def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows
     assert torch.equal(again, into)
 
 
-@pytest.mark.parametrize("bins", [5, 8])
-def test_exponentials_are_exact_to_single_precision(bins: int) -> None:
-    raw = torch.linspace(-30.0, 30.0, 3 * (3 * bins - 1)).sinh().reshape(3, -1)
-    raw[1] = torch.linspace(-1.0, 1.0, 3 * bins - 1)
-    limits, found = torch.empty_like(raw), torch.empty_like(raw)
-    kernels.limited(raw.numpy(), bins, limits.numpy())
-    kernels.exponentials(raw.numpy(), bins, found.numpy())
-    torch.testing.assert_close(found.double(), limits.double().exp(), rtol=3e-7, atol=0.0)
+def test_elementary_functions_are_exact_to_single_precision() -> None:
+    x = torch.linspace(-40.0, 40.0, 100_001)
+    x[0] = torch.nan
+    e, sine, cosine = (torch.empty_like(x) for _ in range(3))
+    elementary.exponentials(x.numpy(), e.numpy())
+    elementary.sines(x.numpy(), sine.numpy(), cosine.numpy())
+    wide, unit = x.double(), 2.0**-23
+    for found, exact in ((sine, wide.sin()), (cosine, wide.cos())):
+        torch.testing.assert_close(found.double(), exact, rtol=0.0, atol=4.0 * unit, equal_nan=True)
+    torch.testing.assert_close(e.double(), wide.exp(), rtol=2.0 * unit, atol=0.0, equal_nan=True)
+    beyond = torch.tensor([-torch.inf, -100.0, 100.0, torch.inf])
+    elementary.exponentials(beyond.numpy(), beyond.numpy())
+    assert beyond[0] == beyond[1] < 1e-37
+    assert beyond[3] == beyond[2] > 1e37
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from .terms import on_surest_terms, terms_of
 
 _LARGEST_MEAN = 30.0  # of a count that may have such a law
 _PASSES = 8
-_MOST_LOG = 12.0  # of a mean
+MOST_LOG = 12.0
+"""Of a mean."""
 _LEAST_SHAPE, _MOST_SHAPE = 0.3, 1e4  # the largest is Poisson's law, all but
 
 
@@ -54,12 +55,12 @@ def counted(u: Tensor, x: Tensor, among: Tensor) -> tuple[Tensor, Counted]:
 
 def mean_of(log_mean: Tensor) -> Tensor:
     """Of its log, within what numbers can hold."""
-    return log_mean.clamp(-_MOST_LOG, _MOST_LOG).exp()
+    return log_mean.clamp(-MOST_LOG, MOST_LOG).exp()
 
 
 def log_density(x: Tensor, log_mean: Tensor, shape: Tensor) -> Tensor:
     """Of each count x, elementwise, given the log of its mean and r; below 0 as at 0."""
-    x, eta = x.clamp_min(0.0), log_mean.clamp(-_MOST_LOG, _MOST_LOG)
+    x, eta = x.clamp_min(0.0), log_mean.clamp(-MOST_LOG, MOST_LOG)
     both = torch.logaddexp(shape.log(), eta)
     ways = (x + shape).lgamma() - shape.lgamma() - (x + 1.0).lgamma()
     value: Tensor = ways + shape * (shape.log() - both) + x * (eta - both)
@@ -81,7 +82,7 @@ def _fitted(t: Tensor, x: Tensor) -> Counted:
     shape = torch.full_like(place[0], _MOST_SHAPE)
     best = Counted(place, shape, log_density(x, t @ place, shape))
     for _ in range(_PASSES):
-        eta = (t @ place).clamp(-_MOST_LOG, _MOST_LOG)
+        eta = (t @ place).clamp(-MOST_LOG, MOST_LOG)
         mean = eta.exp()
         own = 1.0 / (1.0 + mean / shape)
         weights = (mean * own).clamp_min(1e-6)
