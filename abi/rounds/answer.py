@@ -143,6 +143,7 @@ def pool_answer(
         seed=seed,
         on_epoch=on_epoch,
         for_region=not last,
+        before=regions[-1].model if regions else None,
         past=pairs.past,
     )
 

@@ -33,7 +33,7 @@ from simulators import Prior
 from simulators.random import child_seed
 
 from ...training.loop import TrainingSettings
-from ..base import Past, Progress
+from ..base import GenerativeModel, Past, Progress
 from ..flow import FlowModel
 from ..flow_network import FlowSettings
 from .learning import Learning, prior_flow
@@ -42,7 +42,7 @@ from .matching import lost
 from .model import PooledFlows
 from .potential import Potential
 from .values.natural import Natural
-from .ways import Candidate, candidates, closer, ways_to_learn
+from .ways import Candidate, candidates, closer, region_ways, ways_to_learn
 
 Inside = Callable[[Tensor], Tensor]
 
@@ -68,6 +68,7 @@ def pooled(
     seed: int,
     on_epoch: Progress | None = None,
     for_region: bool = False,
+    before: GenerativeModel | None = None,
     past: Past | None = None,
 ) -> FlowModel:
     """The flows, pooled with a likelihood where theta held out gain by it.
@@ -85,12 +86,16 @@ def pooled(
         on_epoch: told how much of the training is done.
         for_region: whether it only says where to simulate, and is quick: by the values alone, and
             where they are many and all measured.
+        before: what gave the last region.
         past: other pairs, which laws that hold wherever theta lies may see.
     """
     encoders, held = flows.encoders, flows.held[0].context
     if encoders is None or held is None or len(held) < _LEAST_HELD:
         return flows
-    tried = ways_to_learn(encoders, x, held.shape[1], theta.shape[1], for_region=for_region)
+    if for_region:
+        tried = region_ways(encoders, x, theta.shape[1], before)
+    else:
+        tried = ways_to_learn(encoders, x, held.shape[1], theta.shape[1])
     if not tried:
         return flows
     try:

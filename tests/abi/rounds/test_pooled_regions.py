@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -12,7 +13,13 @@ from torch import Tensor
 from torch.distributions import Independent, Normal, Uniform
 
 import abi
+from abi.generators.base import Progress
+from abi.generators.flow import FlowModel
 from abi.generators.flow_network import FlowSettings
+from abi.generators.pool.emulator import Emulator
+from abi.generators.pool.learning import Learning
+from abi.generators.pool.model import PooledFlows
+from abi.generators.pool.ways import region_ways
 from abi.rounds.regions.region import is_pooled
 from simulators.random import torch_generator
 
@@ -73,6 +80,40 @@ def test_the_answer_is_the_exact_one(posterior: abi.ABIPosterior) -> None:
     bias = (draws.mean(dim=0) - true.mean(dim=0)) / true.std(dim=0)
     assert float(bias.abs().max()) < 0.3
     torch.testing.assert_close(draws.std(dim=0), true.std(dim=0), rtol=0.2, atol=0.0)
+
+
+class Asked:
+    """Stands for what learns laws, and says which."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def of_curves(self, x: Tensor, told: Progress) -> list[str]:
+        self.names.append("network")
+        return ["law"]
+
+    def of_values(self, x: Tensor) -> list[str]:
+        self.names.append("lines")
+        return ["law"]
+
+
+def test_after_a_region_by_a_network_only_that_is_tried(posterior: abi.ABIPosterior) -> None:
+    assert posterior.reach is not None
+    model, x = posterior.model, torch.zeros(200, len(TIMES))
+    assert isinstance(model, FlowModel)
+    assert model.encoders is not None
+    laws: dict[PooledFlows | None, list[str]] = {None: ["network", "lines"]}
+    for region in posterior.reach.regions:
+        if isinstance(region.model, PooledFlows):
+            curved = isinstance(region.model.likelihood.law, Emulator)
+            laws[region.model] = ["network"] if curved else ["network", "lines"]
+    assert ["network"] in laws.values()
+    for before, expected in laws.items():
+        (way,) = region_ways(model.encoders, x, 2, before)
+        asked = Asked()
+        way(cast("Learning", asked), lambda share: None)
+        assert asked.names == expected
+    assert region_ways(model.encoders, x[:, :20], 2, None) == []  # few values
 
 
 def test_its_file_holds_the_regions(posterior: abi.ABIPosterior, tmp_path: Path) -> None:
