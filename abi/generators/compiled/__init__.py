@@ -1,5 +1,5 @@
-"""zuko's spline flow as a few matrix products and compiled loops, with its gradient written out.
+"""zuko's spline flow and a learned simulator's curves as matrix products and compiled loops.
 
-Takes a zuko flow on the CPU, gives its log densities, gradients and draws several times as fast.
-Imports nothing above it.
+Takes a zuko flow, or a network, on the CPU, gives densities, gradients and draws several times as
+fast. Gradients are written out. Imports nothing above it.
 """
