@@ -16,10 +16,8 @@ import torch
 from numba import njit
 from torch import Tensor, nn
 
-from validation.threads import one_blas_thread
-
 from .elementary import exponentials, sines
-from .network import affine_back, affine_forth
+from .network import affine_back, affine_forth, one_after_another, places_of
 
 _ZERO, _ONE, _HALF = np.float32(0.0), np.float32(1.0), np.float32(0.5)
 _STRAIGHT, _SHARES, _SIZE, _BENDS, _STRENGTH, _UNITS = range(6)  # in the order of their places
@@ -46,16 +44,12 @@ class CompiledCurves(nn.Module):
         most: tuple[float, float],
     ):
         super().__init__()
-        parts = [(layer.weight, layer.bias) for layer in layers] + [*others]
+        parts = [*((layer.weight, layer.bias) for layer in layers), *others]
         self._tensors = [tensor for part in parts for tensor in part]
-        sizes = [sum(tensor.numel() for tensor in part) for part in parts]
-        starts = [0, *accumulate(sizes)][:-1]
-        widths = [(layer.out_features, layer.in_features) for layer in layers]
-        own = [(start, *each) for start, each in zip(starts, widths, strict=False)]
-        self._form = (
-            np.array(own, np.int64), np.array(starts[len(layers) :], np.int64), shape.numpy(),
-            np.array(most, np.float32),
-        )  # fmt: skip
+        bent = one_after_another((layer.out_features, layer.in_features, None) for layer in layers)
+        sizes = (sum(tensor.numel() for tensor in part) for part in others)
+        starts = np.array([*accumulate(sizes, initial=bent[-1].end)], np.int64)
+        self._form = places_of(bent), starts, shape.numpy(), np.array(most, np.float32)
         self.weights = nn.Parameter(
             torch.cat([tensor.detach().flatten() for tensor in self._tensors])
         )
@@ -64,8 +58,7 @@ class CompiledCurves(nn.Module):
     @torch.no_grad()
     def loss(self, u: Tensor, z: Tensor) -> Tensor:
         """The loss of values z (n, k) given numbers u (n, c)."""
-        with one_blas_thread():
-            return self._loss(u, z, np.empty(0, np.float32))
+        return self._loss(u, z, np.empty(0, np.float32))
 
     @torch.no_grad()
     def descend(self, u: Tensor, z: Tensor) -> Tensor:

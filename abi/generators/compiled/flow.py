@@ -27,9 +27,9 @@ from validation.threads import one_blas_thread
 
 from . import passes
 from .inverse import Ordered
-from .network import Layer, Layout
+from .network import Layer, Layout, one_after_another, places_of
 
-_ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
+ROWS = 1_000  # looked at together: what a network makes of more leaves the cache of a core
 
 
 class CompiledFlow(nn.Module):
@@ -82,12 +82,12 @@ class CompiledFlow(nn.Module):
     def to_base(self, theta: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Where the flow maps theta (n, d) in its base, (n, d), and the log slope, (n,)."""
         log_slope = torch.zeros(len(theta), dtype=torch.float32)
-        room = np.empty(self._most * min(_ROWS, len(theta)), np.float32)
+        room = np.empty(self._most * min(ROWS, len(theta)), np.float32)
         with one_blas_thread():
             base = [
                 passes.forth(*self._told(), _plain(some), _seen(given), room, False, sums.numpy())
                 for (some, given), sums in zip(
-                    _parts(theta, context), log_slope.split(_ROWS), strict=True
+                    _parts(theta, context), log_slope.split(ROWS), strict=True
                 )
             ]
         return torch.from_numpy(np.concatenate(base)), log_slope
@@ -167,10 +167,10 @@ def _back(steps: list[Ordered], z: Tensor, context: Tensor | None) -> tuple[Tens
 
 def _parts(theta: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Some rows of both at a time; the context may be one for all."""
-    for start in range(0, max(1, len(theta)), _ROWS):
-        some = theta[start : start + _ROWS]
+    for start in range(0, max(1, len(theta)), ROWS):
+        some = theta[start : start + ROWS]
         shared = context is None or context.ndim == 1
-        yield some, context if shared else context[start : start + _ROWS]  # type: ignore[index]
+        yield some, context if shared else context[start : start + ROWS]  # type: ignore[index]
 
 
 class _Transform:
@@ -185,10 +185,9 @@ class _Transform:
 
     def place(self, start: int) -> int:
         """Say where the layers lie, from a first place on; the place after the last."""
-        for weight, bias, mask in self._sources:
-            self.layouts.append(Layout(start, len(bias), weight.shape[1], mask))
-            start = self.layouts[-1].end
-        return start
+        layers = [(len(bias), weight.shape[1], mask) for weight, bias, mask in self._sources]
+        self.layouts = one_after_another(layers, start)
+        return self.layouts[-1].end
 
     def layers(self, vector: Tensor) -> list[Layer]:
         """Those of its network, as views of a vector of all weights."""
@@ -227,14 +226,14 @@ def _bins(part: Any) -> int:
 
 def _form(transforms: list[_Transform]) -> tuple[Any, Any]:
     """The layers and the parts of a flow, as :mod:`.passes` is told them."""
-    layers: list[tuple[int, int, int]] = []
+    layouts: list[Layout] = []
     parts = []
     for transform in transforms:
-        own = [layout.place for layout in transform.layouts]
-        each = passes.left_behind(len(transform.order), own, transform.bins)
-        parts.append((len(layers), len(layers) + len(own), transform.bins, each))
-        layers += own
-    return np.array(layers, np.int64).reshape(-1, 3), np.array(parts, np.int64).reshape(-1, 4)
+        first = len(layouts)
+        layouts += transform.layouts
+        each = passes.left_behind(len(transform.order), transform.layouts, transform.bins)
+        parts.append((first, len(layouts), transform.bins, each))
+    return places_of(layouts), np.array(parts, np.int64).reshape(-1, 4)
 
 
 def _plain(values: Tensor) -> Any:

@@ -31,22 +31,15 @@ _inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
 
 
 @_compiled
-def limited(raw: Any, bins: int, out: Any) -> None:
-    """The limited logarithms of widths, heights and slopes, (n, d (3 K - 1))."""
+def sizes(raw: Any, bins: int, e: Any) -> None:
+    """Fill ``e`` with exponentials of the limited widths, heights and slopes, (n, d (3 K - 1))."""
     each = 3 * bins - 1
-    raw, out = raw.reshape(-1, each), out.reshape(-1, each)
+    raw, rows, flat = raw.reshape(-1, each), e.reshape(-1, each), e.reshape(-1)
     for i in range(len(raw)):
         for k in range(2 * bins):
-            out[i, k] = raw[i, k] / (_ONE + _SHARE * abs(raw[i, k]))
+            rows[i, k] = raw[i, k] / (_ONE + _SHARE * abs(raw[i, k]))
         for k in range(2 * bins, each):
-            out[i, k] = raw[i, k] / (_ONE + _SLOPE * abs(raw[i, k]))
-
-
-@_compiled
-def sizes(raw: Any, bins: int, e: Any) -> None:
-    """Fill ``e`` (n, d (3 K - 1)) with the exponentials of the limited logarithms."""
-    limited(raw, bins, e)
-    flat = e.reshape(-1)
+            rows[i, k] = raw[i, k] / (_ONE + _SLOPE * abs(raw[i, k]))
     exponentials(flat, flat)
 
 

@@ -11,6 +11,7 @@ a side is short, up to ten times as long, for their calls cost more than the ari
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +44,6 @@ class Layout:
     mask: Tensor | None
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """Where it lies, as compiled code is told."""
-        return self.start, self.outputs, self.inputs
-
-    @property
     def end(self) -> int:
         """The place after its last."""
         return self.start + self.outputs * (self.inputs + 1)
@@ -57,6 +53,23 @@ class Layout:
         middle = self.start + self.outputs * self.inputs
         weight = vector[self.start : middle].view(self.outputs, self.inputs)
         return Layer(weight, vector[middle : self.end])
+
+
+def one_after_another(
+    layers: Iterable[tuple[int, int, Tensor | None]], start: int = 0
+) -> list[Layout]:
+    """Layers of these outputs, inputs and masks, from a first place on."""
+    layouts = []
+    for layer in layers:
+        layouts.append(Layout(start, *layer))
+        start = layouts[-1].end
+    return layouts
+
+
+def places_of(layouts: list[Layout]) -> Any:
+    """First place, outputs and inputs of each layer, (L, 3), as compiled code is told."""
+    rows = [(layout.start, layout.outputs, layout.inputs) for layout in layouts]
+    return np.array(rows, np.int64).reshape(-1, 3)
 
 
 @_compiled

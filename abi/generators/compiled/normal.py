@@ -6,9 +6,10 @@ import math
 
 from torch import Tensor
 
-_LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
+LOG_NORMAL = -0.5 * math.log(2.0 * math.pi)
+"""At 0, of one value."""
 
 
 def log_normal(base: Tensor) -> Tensor:
     """Its log density at base (n, d), (n,)."""
-    return (_LOG_NORMAL - 0.5 * base * base).sum(dim=1)
+    return (LOG_NORMAL - 0.5 * base * base).sum(dim=1)

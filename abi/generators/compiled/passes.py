@@ -12,23 +12,23 @@ leaves behind in it. The context is (n, k), or (1, k), the same for all rows.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from .kernels import affine, affine_gradient, sizes, spline, spline_gradient
-from .network import network_back, network_forth
+from .network import Layout, network_back, network_forth
+from .normal import LOG_NORMAL
 
-_HALF, _LOG_NORMAL = np.float32(0.5), np.float32(0.5 * math.log(2.0 * math.pi))
+_HALF, _LOG_NORMAL = np.float32(0.5), np.float32(LOG_NORMAL)
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
-def left_behind(dim: int, layers: list[tuple[int, int, int]], bins: int) -> int:
+def left_behind(dim: int, layers: list[Layout], bins: int) -> int:
     """Numbers that a row of theta (n, d) leaves behind in a transform with these layers."""
-    outputs = [layer[1] for layer in layers]
-    return dim + layers[0][2] + sum(outputs) + (outputs[-1] if bins else 0)
+    outputs = [layer.outputs for layer in layers]
+    return dim + layers[0].inputs + sum(outputs) + (outputs[-1] if bins else 0)
 
 
 @_compiled
@@ -70,7 +70,7 @@ def add_log_normal(base: Any, values: Any) -> None:
     """Add the log density of N(0, I) at base (n, d) to ``values`` (n,)."""
     for i in range(len(base)):
         for j in range(base.shape[1]):
-            values[i] -= _LOG_NORMAL + _HALF * base[i, j] * base[i, j]
+            values[i] += _LOG_NORMAL - _HALF * base[i, j] * base[i, j]
 
 
 @_compiled

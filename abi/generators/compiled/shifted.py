@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from validation.threads import one_blas_thread
 
-from .flow import CompiledFlow
-from .network import Layout, network_back, network_forth
+from .flow import ROWS, CompiledFlow
+from .network import network_back, network_forth, one_after_another, places_of
 
 
 class Shifted(nn.Module):
@@ -25,11 +25,10 @@ class Shifted(nn.Module):
     def __init__(self, flow: nn.Module, network: nn.Sequential):
         super().__init__()
         self.flow = CompiledFlow(flow)
-        self._layouts: list[Layout] = []
-        for part in _affine(network):
-            start = self._layouts[-1].end if self._layouts else 0
-            self._layouts.append(Layout(start, part.out_features, part.in_features, None))
-        self._layers = np.array([part.place for part in self._layouts], np.int64)
+        self._layouts = one_after_another(
+            (part.out_features, part.in_features, None) for part in _affine(network)
+        )
+        self._layers = places_of(self._layouts)
         vector = nn.utils.parameters_to_vector(network.parameters()).detach()
         self.weights = nn.Parameter(vector)
         self._gradient = torch.empty_like(vector)
@@ -38,29 +37,28 @@ class Shifted(nn.Module):
     def log_prob(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """Log densities of rows (n, k), given what the network sees (n, c), (n,)."""
         with one_blas_thread():
-            place, _ = self._place(numbers)
-        return self.flow.log_prob(rows - place, None)
+            places = [self._place(part)[0] for part in numbers.split(ROWS)]
+        return self.flow.log_prob(rows - torch.cat(places), None)
 
     @torch.no_grad()
     def descend(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """The mean of -log q of rows (n, k), of which all weights are left the gradient."""
-        place, hidden = self._place(numbers)
+        place, seen = self._place(numbers)
         values, known = self.flow.density(rows - place, None)
         shares = torch.full((len(rows),), -1.0 / len(rows))
         of_rest, _ = self.flow.gradients(known, shares, self.flow.gradient(), wanted=True)
-        given = self.weights.detach().numpy(), self._layers, numbers.contiguous().numpy(), hidden
-        network_back(*given, of_rest.neg_().numpy(), self._gradient.numpy(), True)
+        network_back(*seen, of_rest.neg_().numpy(), self._gradient.numpy(), True)
         self.weights.grad, self.flow.weights.grad = self._gradient, self.flow.gradient()
         return -values.mean()
 
     def _place(self, numbers: Tensor) -> tuple[Tensor, Any]:
-        """What the network gives for numbers (n, c), (n, k), and its hidden units."""
+        """What the network gives for numbers (n, c), (n, k), and what its way back is told."""
         place = torch.empty(len(numbers), self._layouts[-1].outputs)
         units = sum(part.outputs for part in self._layouts[:-1])
         hidden = np.empty(len(numbers) * units, np.float32)
-        given = self.weights.detach().numpy(), self._layers, numbers.contiguous().numpy(), hidden
-        network_forth(*given, place.numpy())
-        return place, hidden
+        seen = self.weights.detach().numpy(), self._layers, numbers.contiguous().numpy(), hidden
+        network_forth(*seen, place.numpy())
+        return place, seen
 
     @torch.no_grad()
     def write_to(self, flow: nn.Module, network: nn.Sequential) -> None:

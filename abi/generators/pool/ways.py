@@ -71,18 +71,15 @@ def region_ways(
     Where a network of theta gave the region ``before``, nothing else is tried: in a fit to a wave,
     with six rounds, other laws took a tenth of the time and were never taken.
     """
-
-    def of_curves(learning: Learning, told: Progress) -> list[Likelihood]:
-        return learning.of_curves(x, told)
+    curved = isinstance(before, PooledFlows) and isinstance(before.likelihood.law, Emulator)
 
     def of_measured(learning: Learning, told: Progress) -> list[Likelihood]:
         curves = learning.of_curves(x, told)
-        return [*learning.of_values(x), *curves] if curves else []
+        return curves if curved or not curves else [*learning.of_values(x), *curves]
 
     if not _valued(encoders, x) or x.shape[1] <= _MANY * theta_dim:
         return []
-    curved = isinstance(before, PooledFlows) and isinstance(before.likelihood.law, Emulator)
-    return [of_curves if curved else of_measured]
+    return [of_measured]
 
 
 def ways_to_learn(

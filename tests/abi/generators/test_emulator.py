@@ -211,8 +211,9 @@ def test_balls_about_few_theta_hold_all_of_them(count: int, numbers: int) -> Non
     assert torch.equal(everywhere(numbers).loss(far), torch.zeros(1))
 
 
-def test_a_step_has_the_gradient_of_its_loss() -> None:
-    shape = torch.tensor([0.0, 3.0, 0.0, 0.0, 1e4, 0.0, 0.0])
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_step_has_the_gradient_of_its_loss(counted: bool) -> None:
+    shape = counted * torch.tensor([0.0, 3.0, 0.0, 0.0, 1e4, 0.0, 0.0])
     network = curves(DIM, torch.where(shape > 0.0, 0.5, 0.0), shape, seed=0)
     with isolated_rng(1):
         u, z = torch.randn(50, DIM), torch.randn(50, 7)
@@ -228,6 +229,8 @@ def test_a_step_has_the_gradient_of_its_loss() -> None:
     exact = copy.deepcopy(before).double()
     loss = exact.loss(u.double(), z.double())
     loss.backward()
+    if not counted:
+        torch.testing.assert_close(value.double(), loss.detach())
     # A constant apart: the loss of counts leaves out what does not hang on the network.
     moved = quick.loss(u, z) - value
     torch.testing.assert_close(
