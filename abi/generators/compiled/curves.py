@@ -16,7 +16,7 @@ import torch
 from numba import njit
 from torch import Tensor, nn
 
-from .elementary import exponentials, sines
+from .elementary import exponentiate, sines
 from .network import affine_back, affine_forth, one_after_another, places_of
 
 _ZERO, _ONE, _HALF = np.float32(0.0), np.float32(1.0), np.float32(0.5)
@@ -117,11 +117,11 @@ def _bend(weights: Any, layers: Any, u: Any, bent: Any, slope: Any, shapes: Any)
         affine_forth(weights, layers[place, 0], given, own)
         flat, of_flat = own.reshape(-1), slope[place].reshape(-1)
         if place == 0:
-            sines(flat, flat, of_flat)
+            sines(flat, of_flat)
         else:
             for i in range(len(flat)):
                 of_flat[i] = -flat[i]
-            exponentials(of_flat, of_flat)
+            exponentiate(of_flat)
             for i in range(len(flat)):
                 share = _ONE / (_ONE + of_flat[i])
                 of_flat[i] = share * (_ONE + flat[i] * (_ONE - share))

@@ -1,6 +1,8 @@
 """Exponentials, sines and cosines of many float32 numbers, which the compiler does many at once.
 
-Those of the library come one after another. Errors are of one or two units in the last place of 1.
+Those of the library come one after another. They are written in place: of two arrays that are one,
+compiled code would not know it, and would go one by one. Errors are of one or two units in the last
+place of 1.
 
 Source: Moshier (1989), "Methods and Programs for Mathematical Functions", for the reductions and
 the exponential's series; those of sine and cosine are of least squares at Chebyshev's points.
@@ -38,8 +40,8 @@ _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
 @_compiled
-def exponentials(x: Any, e: Any) -> None:
-    """Fill ``e`` (n,) with e^x of x (n,), as if no x were beyond -87 and 87.
+def exponentiate(x: Any) -> None:
+    """Write e^x in the place of x (n,), as if none were beyond -87 and 87.
 
     It is 2^k e^r, where k is whole and r at most half of log 2.
     """
@@ -49,17 +51,17 @@ def exponentials(x: Any, e: Any) -> None:
         limited = min(max(x[i], -_MOST), _MOST)
         k = np.rint(limited * _PER_LOG_2)
         whole[i] = (np.int32(k) + _BIAS) << _FRACTION
-        e[i] = (limited - k * _LOG_2[0]) - k * _LOG_2[1]
+        x[i] = (limited - k * _LOG_2[0]) - k * _LOG_2[1]
     for i in range(len(x)):
-        r, series = e[i], _ZERO
+        r, series = x[i], _ZERO
         for term in _EXP:
             series = series * r + term
-        e[i] = (series * r * r + r + _ONE) * power[i]
+        x[i] = (series * r * r + r + _ONE) * power[i]
 
 
 @_compiled
-def sines(x: Any, sine: Any, cosine: Any) -> None:
-    """Fill ``sine`` and ``cosine`` (n,) with those of x (n,).
+def sines(x: Any, cosine: Any) -> None:
+    """Write the sine in the place of x (n,), and fill ``cosine`` (n,).
 
     They are those of r, at most half of pi, with the sign of a whole number of halves of a turn.
     """
@@ -72,5 +74,5 @@ def sines(x: Any, sine: Any, cosine: Any) -> None:
             of_sine = of_sine * square + term
         for term in _COS:
             of_cosine = of_cosine * square + term
-        sine[i] = sign * (of_sine * square * r + r)
+        x[i] = sign * (of_sine * square * r + r)
         cosine[i] = sign * (of_cosine * square + _ONE)

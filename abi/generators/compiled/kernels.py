@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .elementary import exponentials
+from .elementary import exponentiate
 
 _BOUND = np.float32(5.0)
 _SIDE = np.float32(10.0)
@@ -40,7 +40,7 @@ def sizes(raw: Any, bins: int, e: Any) -> None:
             rows[i, k] = raw[i, k] / (_ONE + _SHARE * abs(raw[i, k]))
         for k in range(2 * bins, each):
             rows[i, k] = raw[i, k] / (_ONE + _SLOPE * abs(raw[i, k]))
-    exponentials(flat, flat)
+    exponentiate(flat)
 
 
 @_inlined
