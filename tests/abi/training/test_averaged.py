@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from abi.training import averaged
 from abi.training.averaged import AveragedAdamW
 from abi.training.loop import TrainingSettings, train
 
@@ -34,11 +35,18 @@ class _Place(nn.Module):
 
 
 @pytest.mark.moves_global_rng  # weights are drawn, then replaced
-@pytest.mark.parametrize("num_steps", [20, 700])
-def test_it_moves_as_torchs_own_does_at_the_same_rates(num_steps: int) -> None:
+@pytest.mark.parametrize(
+    ("num_steps", "way"), [(20, "_Compiled"), (700, "_Compiled"), (700, "_Torch")]
+)
+def test_it_moves_as_torchs_own_does_at_the_same_rates(
+    num_steps: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "_Torch":  # as on another device
+        monkeypatch.setattr(averaged, "_plain", lambda values: False)
     x = torch.randn(num_steps, 16, 3, generator=torch.Generator().manual_seed(1))
     ours, theirs = _network(), _network()
     mine = AveragedAdamW(ours, 1e-2, 0.1, num_steps)
+    assert type(mine._moves).__name__ == way
     optimiser = torch.optim.AdamW(theirs.parameters(), 1e-2, weight_decay=0.1, fused=True)
     rates = []
     for batch in x:
@@ -58,6 +66,30 @@ def test_it_moves_as_torchs_own_does_at_the_same_rates(num_steps: int) -> None:
     assert rates[climb : int(0.3 * num_steps)] == [1e-2] * (int(0.3 * num_steps) - climb)
     assert rates[climb:] == sorted(rates[climb:], reverse=True)
     assert rates[-1] < 1e-3
+
+
+def test_moments_of_what_no_longer_moves_cost_no_more_than_others() -> None:
+    # They would shrink to the smallest numbers there are, which processors are slow to multiply.
+    module = _Place(1.0, width=3)
+    optimiser = AveragedAdamW(module, 0.1, 0.0, 3_000)
+    slopes = torch.tensor([1e-3, 0.0, 1.0])
+    module.at.grad = torch.full((3,), 1e-3)
+    optimiser.step()
+    for _ in range(1_500):
+        module.at.grad = slopes.clone()
+        optimiser.step()
+    (moments,) = ([first, second] for _, first, second, _ in optimiser._moves._arrays)
+    tiny = torch.finfo(torch.float32).tiny
+    assert moments[0][1] == 0.0
+    assert all(((abs(moment) == 0.0) | (abs(moment) > tiny)).all() for moment in moments)
+
+
+def test_a_gradient_that_is_no_number_is_not_hidden() -> None:
+    module = _Place(1.0, width=3)
+    optimiser = AveragedAdamW(module, 0.1, 0.0, 30)
+    module.at.grad = torch.tensor([1.0, torch.nan, 0.0])
+    optimiser.step()
+    assert module.at.isnan().any()
 
 
 def test_the_mean_counts_late_steps_most_and_leaves_the_weights_alone() -> None:
