@@ -57,13 +57,8 @@ def fit_apart(u: Tensor, terms: Tensor, z: Tensor, left: Tensor, normal: Noise) 
     if not is_worth(errors.noise(left), normal, _TAIL_NUMBERS + u.shape[1]):
         return None
     for _ in range(_ROUNDS):
-        width, weights = z.shape[1], errors.weights(left)
-        columns = [
-            selected(terms, z[:, j : j + 1], weights[:, j], among=width) for j in range(width)
-        ]
-        left = torch.cat([column.left for column in columns], dim=1)
+        place, left = selected(terms, z, errors.weights(left))
         errors = errors.agreed(left, _FURTHER_PASSES)
-    place = torch.cat([column.place for column in columns], dim=1)
     return Apart(place, errors.noise(left), errors.loudness)
 
 

@@ -41,7 +41,7 @@ def fit_measured(u: Tensor, x: Tensor) -> list[Measured]:
     on = scales.of(x)
     level, unit = on.mean(dim=0), on.std(dim=0)
     z, alike = (on - level) / unit, torch.ones(len(x), dtype=x.dtype)
-    place, left = selected(terms, z, alike)
+    place, left = selected(terms, z, alike[:, None])
     normal = fit_noise(left, alike)
     found = [Measured(scales, level, unit, place, normal)]
     if (rows := _with_tails(terms, z, place, left, normal)) is not None:
@@ -60,6 +60,6 @@ def _with_tails(
         if tailed is None:
             return None
         weights = tailed.weights(left)
-        place, left = selected(terms, z, weights)
+        place, left = selected(terms, z, weights[:, None])
         tailed = with_tails(fit_noise(left, weights), left)
     return None if tailed is None else (place, tailed)

@@ -68,7 +68,7 @@ def _tried(x: Tensor) -> list[Scales]:
 def _left(terms: Tensor, on: Tensor) -> Tensor:
     """What a linear model leaves of values on a scale (n, p)."""
     sd = on.std(dim=0)
-    ones = torch.ones(len(on), dtype=on.dtype)
+    ones = torch.ones(len(on), 1, dtype=on.dtype)
     return sd * selected(terms, (on - on.mean(dim=0)) / sd, ones).left
 
 

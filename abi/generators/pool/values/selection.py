@@ -24,6 +24,7 @@ from torch import Tensor
 _COLLINEAR = 1e-6  # of a term's variance, beyond the terms that are there
 _EXPLAINED = 1e-12  # of a value's variance: what is left is rounding
 _LEAST_ROWS = 4  # for each term
+_TOGETHER = 1_000_000  # products of terms
 
 
 class Selected(NamedTuple):
@@ -33,42 +34,57 @@ class Selected(NamedTuple):
     left: Tensor
 
 
-def selected(terms: Tensor, z: Tensor, weights: Tensor, *, among: int = 1) -> Selected:
+def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
     """Weighted least squares of values z (n, k) on the terms (n, t) that each of them needs.
 
-    Float64; ``weights`` (n,) of the rows are 1 in the mean. A term that does not vary is none.
-    Those that mean nothing are kept out at any of ``among`` times as many values.
+    Float64; ``weights`` (n, k), or (n, 1) for all values alike, are 1 in the mean of rows. A term
+    that does not vary is none.
     """
-    w = weights[:, None]
-    middle, level = (w * terms).mean(dim=0), (w * z).mean(dim=0)
-    s, y = terms - middle, z - level
-    sd = (w * s.square()).mean(dim=0).sqrt()
+    count, origin = len(terms), (terms.mean(dim=0), z.mean(dim=0))
+    s, y = terms - origin[0], z - origin[1]
+    middle, level = weights.T @ s / count, (weights * y).mean(dim=0)
+    gram = _products(s, weights) / count - middle[:, :, None] * middle[:, None, :]
+    shared = (weights * y).T @ s / count - level[:, None] * middle
+    sd = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
     varies = sd > _COLLINEAR * terms.abs().amax(dim=0)
-    s = torch.where(varies, s / sd.where(varies, 1.0), 0.0)
-    gram, shared = (w * s).T @ s / len(s), (w * s).T @ y / len(s)
-    rss = (w * y.square()).mean(dim=0)
-    chosen = _chosen(gram, shared.T, rss, len(s), among * len(rss)).double()
+    unit = sd.where(varies, torch.inf)
+    gram, shared = gram / unit[:, :, None] / unit[:, None, :], shared / unit
+    rss = (weights * y.square()).mean(dim=0) - level.square()
+    chosen = _chosen(gram, shared, rss, count).double()
     kept = gram * chosen[:, :, None] * chosen[:, None, :] + torch.diag_embed(1.0 - chosen)
-    slope = torch.linalg.solve(kept, shared.T * chosen).T
-    left = (y - s @ slope) / (1.0 - (1.0 + chosen.sum(dim=1)) / len(s))
-    slope = slope / sd.where(varies, 1.0)[:, None]
-    return Selected(torch.cat([(level - middle @ slope)[None], slope]), left)
+    slope = torch.linalg.solve(kept, shared * chosen) / unit
+    left = y - s @ slope.T - (level - (middle * slope).sum(dim=1))
+    left = left / (1.0 - (1.0 + chosen.sum(dim=1)) / count)
+    place = origin[1] + level - ((middle + origin[0]) * slope).sum(dim=1)
+    return Selected(torch.cat([place[None], slope.T]), left)
 
 
-def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int, num_values: int) -> Tensor:
+def _products(s: Tensor, weights: Tensor) -> Tensor:
+    """Sums of products of terms (n, t) by each column of weights (n, k), (k, t, t)."""
+    if weights.shape[1] == 1:
+        alike: Tensor = (weights * s).T @ s
+        return alike[None]
+    width = s.shape[1]
+    total = torch.zeros(weights.shape[1], width**2, dtype=s.dtype)
+    at_once = max(1, _TOGETHER // width**2)
+    for part, w in zip(s.split(at_once), weights.split(at_once), strict=True):
+        total += w.T @ (part[:, :, None] * part[:, None, :]).flatten(start_dim=1)
+    return total.unflatten(1, (width, width))
+
+
+def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int) -> Tensor:
     """Which of t terms each of k values needs, (k, t).
 
     Args:
-        gram: of the terms, (t, t).
+        gram: of the terms, (k, t, t), or (1, t, t) for all values alike.
         shared: of values and terms, (k, t).
         rss: mean squares of the values, (k,).
         num_rows: that these are means of.
-        num_values: at any of which a term may come in by chance.
     """
-    count = len(gram)
-    price = 2.0 * math.log(1 + count * num_values)
+    count = gram.shape[1]
+    price = 2.0 * math.log(1 + count * len(rss))
     least = 1.0 - math.exp(-price / num_rows)  # of RSS, explained
-    beyond, shared, rss = gram.expand(len(rss), count, count).clone(), shared.clone(), rss.clone()
+    beyond, shared, rss = gram.expand(len(rss), -1, -1).clone(), shared.clone(), rss.clone()
     chosen = torch.zeros(len(rss), count, dtype=torch.bool)
     nothing = _EXPLAINED * rss
     for _ in range(min(count, num_rows // _LEAST_ROWS)):
