@@ -69,7 +69,7 @@ def _products(s: Tensor, weights: Tensor) -> Tensor:
     at_once = max(1, _TOGETHER // width**2)
     for part, w in zip(s.split(at_once), weights.split(at_once), strict=True):
         total += w.T @ (part[:, :, None] * part[:, None, :]).flatten(start_dim=1)
-    return total.unflatten(1, (width, width))
+    return total.view(-1, width, width)
 
 
 def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int) -> Tensor:
