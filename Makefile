@@ -14,7 +14,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # is done early takes half of what the other has left.
 TWO := -n 2 --dist worksteal
 
-.PHONY: demo quick test check lint docs dist smoke test-oldest test-newest constraints clean
+.PHONY: demo quick test check lint docs dist smoke test-oldest test-newest constraints clean clean-loops
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -94,5 +94,8 @@ constraints:
 	sed 's/+[a-z0-9.]*$$//' $(FRESH)/all.txt >> constraints.txt  # any build of that version
 	rm -rf $(FRESH)
 
-clean:
+clean-loops:
+	find abi simulators -name '*.nb[ic]' -delete
+
+clean: clean-loops
 	rm -rf $(VENV) .venv-* runs build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

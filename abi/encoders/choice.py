@@ -44,7 +44,8 @@ import torch
 from torch import Tensor, nn
 
 from .atoms import Atoms, pile_up
-from .item import BothOrders, DeepSet, InputScaling, SeriesEncoder, enough, sorted_by_each
+from .both_orders.encoder import BothOrders
+from .item import DeepSet, InputScaling, SeriesEncoder, enough, sorted_by_each
 from .layout import PLAIN, Layout
 from .masked import MASKED, masked
 from .moments import moments

@@ -1,4 +1,4 @@
-"""One loop that trains every network here, and the settings of torch that a fit relies on.
+"""One loop that trains every network here, its compiled arithmetic, and torch's settings in a fit.
 
 Takes a loss and tensors, gives a trained module and its log. Imports ``simulators`` alone.
 """

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .compiling import compiled
+
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _NOTHING = np.float32(1e-30)  # no move that a weight would notice
 
@@ -25,7 +27,7 @@ def square(gradient: Any) -> Any:
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def move(weights: Any, gradient: Any, first: Any, second: Any, mean: Any, numbers: Any) -> None:
     """Move weights (n,), their moments and their mean, (n,) each, in place.
 

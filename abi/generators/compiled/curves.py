@@ -16,12 +16,12 @@ import torch
 from numba import njit
 from torch import Tensor, nn
 
-from .elementary import exponentiate, sines
+from ...training.compiling import compiled
+from ...training.elementary import exponentiate, sines
 from .network import affine_back, affine_forth, one_after_another, places_of
 
 _ZERO, _ONE, _HALF = np.float32(0.0), np.float32(1.0), np.float32(0.5)
 _STRAIGHT, _SHARES, _SIZE, _BENDS, _STRENGTH, _UNITS = range(6)  # in the order of their places
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
 class CompiledCurves(nn.Module):
@@ -78,7 +78,7 @@ class CompiledCurves(nn.Module):
         return torch.tensor(_loss(self.weights.detach().numpy(), *self._form, *given))
 
 
-@_compiled
+@compiled
 def _loss(
     weights: Any, layers: Any, places: Any, shape: Any, most: Any, u: Any, z: Any, into: Any
 ) -> float:
@@ -108,7 +108,7 @@ def _loss(
     return loss
 
 
-@_compiled
+@compiled
 def _bend(weights: Any, layers: Any, u: Any, bent: Any, slope: Any, shapes: Any) -> None:
     """Fill in what each layer hands on, sines first, with its slope; and the shapes (n, m)."""
     given = u
@@ -130,7 +130,7 @@ def _bend(weights: Any, layers: Any, u: Any, bent: Any, slope: Any, shapes: Any)
     affine_forth(weights, layers[-1, 0], given, shapes)
 
 
-@_compiled
+@compiled
 def _sizes(
     weights: Any, places: Any, most: Any, u: Any, shapes: Any, rows: Any, swollen: Any
 ) -> None:
@@ -192,7 +192,7 @@ def _errors(
     return float(loss * share)
 
 
-@_compiled
+@compiled
 def _back_to_shapes(
     weights: Any, places: Any, u: Any, shapes: Any, rows: Any, of_size: Any, of_shapes: Any,
     into: Any,
@@ -215,7 +215,7 @@ def _back_to_shapes(
         into[strength + c] += of_strength
 
 
-@_compiled
+@compiled
 def _unbend(
     weights: Any, layers: Any, u: Any, bent: Any, slope: Any, of_shapes: Any, into: Any
 ) -> None:

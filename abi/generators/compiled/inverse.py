@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from ...training.compiling import compiled
 from .kernels import affine_inverse, sizes, spline_inverse
 from .network import Layer, Layout
 
@@ -124,7 +124,7 @@ def _blocks(layers: list[Layer], known: list[list[int]]) -> tuple[Any, Any]:
     return torch.cat(parts).numpy(), np.array(places, np.int64).reshape(shape)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _known_with(places: Any, weights: Any, widths: Any, inputs: Any, hidden: Any, raw: Any) -> None:
     """Fill in the ``hidden`` units that become known with a value, and its parameters ``raw``."""
     seen, at = inputs, 0

@@ -18,19 +18,18 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .elementary import exponentiate
+from ...training.compiling import compiled
+from ...training.elementary import exponentiate
 
 _BOUND = np.float32(5.0)
 _SIDE = np.float32(10.0)
 _SLOPE = np.float32(-1.0 / math.log(1e-3))  # over 1, the size of the largest log slope
 _SHARE = np.float32(2.0) * _SLOPE
 _ZERO, _ONE, _TWO, _FOUR = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(4.0)
-# A division by 0 gives infinity: a check of each would keep loops from being done many at once.
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(nogil=True, cache=True, error_model="numpy", inline="always")
 
 
-@_compiled
+@compiled
 def sizes(raw: Any, bins: int, e: Any) -> None:
     """Fill ``e`` with exponentials of the limited widths, heights and slopes, (n, d (3 K - 1))."""
     each = 3 * bins - 1
@@ -81,7 +80,7 @@ def _ratio(s: Any, z: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     return above, below, _TWO * s * u + first * (_ONE - z) * (_ONE - z) + second * z * z
 
 
-@_compiled
+@compiled
 def spline(x: Any, e: Any, bins: int, y: Any, log_slope: Any) -> None:
     """Fill ``y`` (n, d) at ``x`` (n, d), and add log slopes to the sums ``log_slope`` (n,)."""
     rows = e.reshape(-1, 3 * bins - 1)
@@ -102,7 +101,7 @@ def spline(x: Any, e: Any, bins: int, y: Any, log_slope: Any) -> None:
             log_slope[i] += math.log((s / below) * (s / below) * rise)
 
 
-@_compiled
+@compiled
 def spline_inverse(y: Any, e: Any, bins: int, x: Any, log_slope: Any) -> None:
     """Fill ``x`` (n, d), of which the splines ``e`` (n, d (3 K - 1)) give ``y`` (n, d).
 
@@ -131,7 +130,7 @@ def spline_inverse(y: Any, e: Any, bins: int, x: Any, log_slope: Any) -> None:
             log_slope[i] += math.log((s / below) * (s / below) * rise)
 
 
-@_compiled
+@compiled
 def spline_gradient(
     x: Any, raw: Any, e: Any, bins: int, of_y: Any, of_log: Any, of_x: Any, of_raw: Any
 ) -> None:
@@ -207,7 +206,7 @@ def _shares_gradient(
         out[r, start + k] = scale * e[r, start + k] * (value - mean) / (limit * limit)
 
 
-@_compiled
+@compiled
 def affine(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
     """Fill ``y`` (n, d) with x exp(a) + b, and add a, limited, to ``log_slope`` (n,).
 
@@ -220,7 +219,7 @@ def affine(x: Any, raw: Any, y: Any, log_slope: Any) -> None:
             y[i, j] = x[i, j] * np.float32(math.exp(log)) + raw[i, 2 * j]
 
 
-@_compiled
+@compiled
 def affine_inverse(y: Any, raw: Any, x: Any, log_slope: Any) -> None:
     """Fill ``x`` (n, d), of which :func:`affine` makes ``y`` (n, d), and add what that adds."""
     for i in range(len(y)):
@@ -230,7 +229,7 @@ def affine_inverse(y: Any, raw: Any, x: Any, log_slope: Any) -> None:
             x[i, j] = (y[i, j] - raw[i, 2 * j]) * np.float32(math.exp(-log))
 
 
-@_compiled
+@compiled
 def affine_gradient(x: Any, raw: Any, of_y: Any, of_log: Any, of_x: Any, of_raw: Any) -> None:
     """Fill ``of_x`` (n, d) and ``of_raw`` (n, 2 d), the chain rule through :func:`affine`."""
     for i in range(len(x)):

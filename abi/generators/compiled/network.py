@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from torch import Tensor
 
+from ...training.compiling import compiled
+
 _ZERO = np.float32(0.0)
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def places_of(layouts: list[Layout]) -> Any:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-@_compiled
+@compiled
 def affine_forth(weights: Any, start: int, inputs: Any, out: Any) -> None:
     """Fill ``out`` (n, a) with what the layer that starts there makes of ``inputs`` (n, b)."""
     a, b = out.shape[1], inputs.shape[1]
@@ -84,7 +84,7 @@ def affine_forth(weights: Any, start: int, inputs: Any, out: Any) -> None:
             out[i, j] = weights[bias + j] + (out[i, j] if b else _ZERO)
 
 
-@_compiled
+@compiled
 def affine_back(weights: Any, start: int, inputs: Any, of_out: Any, into: Any, first: bool) -> Any:
     """Write its gradient ``into`` its place; that of the inputs (n, b), of no rows if ``first``."""
     (n, a), b = of_out.shape, inputs.shape[1]
@@ -102,7 +102,7 @@ def affine_back(weights: Any, start: int, inputs: Any, of_out: Any, into: Any, f
     return of_inputs
 
 
-@_compiled
+@compiled
 def network_forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any) -> None:
     """Fill ``hidden`` and ``out`` (n, a) with what the layers give for ``inputs`` (n, b)."""
     n, at, current = len(inputs), 0, inputs
@@ -118,7 +118,7 @@ def network_forth(weights: Any, places: Any, inputs: Any, hidden: Any, out: Any)
     affine_forth(weights, places[-1, 0], current, out)
 
 
-@_compiled
+@compiled
 def network_back(
     weights: Any, places: Any, inputs: Any, hidden: Any, of_outputs: Any, into: Any, first: bool
 ) -> Any:

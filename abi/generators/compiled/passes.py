@@ -15,14 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ...training.compiling import compiled
 from .kernels import affine, affine_gradient, sizes, spline, spline_gradient
 from .network import Layout, network_back, network_forth
 from .normal import LOG_NORMAL
 
 _HALF, _LOG_NORMAL = np.float32(0.5), np.float32(LOG_NORMAL)
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
 def left_behind(dim: int, layers: list[Layout], bins: int) -> int:
@@ -31,7 +30,7 @@ def left_behind(dim: int, layers: list[Layout], bins: int) -> int:
     return dim + layers[0].inputs + sum(outputs) + (outputs[-1] if bins else 0)
 
 
-@_compiled
+@compiled
 def forth(
     weights: Any, layers: Any, parts: Any, theta: Any, context: Any, room: Any, kept: bool,
     log_slopes: Any,
@@ -65,7 +64,7 @@ def forth(
     return z
 
 
-@_compiled
+@compiled
 def add_log_normal(base: Any, values: Any) -> None:
     """Add the log density of N(0, I) at base (n, d) to ``values`` (n,)."""
     for i in range(len(base)):
@@ -73,7 +72,7 @@ def add_log_normal(base: Any, values: Any) -> None:
             values[i] += _LOG_NORMAL - _HALF * base[i, j] * base[i, j]
 
 
-@_compiled
+@compiled
 def back(
     weights: Any, layers: Any, parts: Any, mask: Any, room: Any, base: Any, of_values: Any,
     width: int, wanted: bool, into: Any,
@@ -119,7 +118,7 @@ def back(
     return of_z, of_context
 
 
-@_compiled
+@compiled
 def _views(room: Any, at: int, count: int, dim: int, layers: Any, bins: int) -> Any:
     """What a transform leaves behind, from this place on."""
     outputs, width, units = layers[-1, 1], layers[0, 2], 0

@@ -10,8 +10,8 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor, nn
 
-from abi.generators.compiled import elementary, passes
 from abi.generators.compiled import flow as flow_module
+from abi.generators.compiled import passes
 from abi.generators.compiled.flow import CompiledFlow
 from abi.generators.compiled.network import Layout, network_back, network_forth, places_of
 from abi.generators.compiled.training import DeviceFlow, trainable
@@ -236,22 +236,6 @@ def test_a_network_is_its_layers_one_after_another(widths: tuple[int, ...], rows
     # Without the gradient of x.
     assert len(network_back(*given, of_outputs.numpy(), again.numpy(), True)) == 0
     assert torch.equal(again, into)
-
-
-def test_elementary_functions_are_exact_to_single_precision() -> None:
-    x = torch.linspace(-40.0, 40.0, 100_001)
-    x[0] = torch.nan
-    e, sine, cosine = x.clone(), x.clone(), torch.empty_like(x)
-    elementary.exponentiate(e.numpy())
-    elementary.sines(sine.numpy(), cosine.numpy())
-    wide, unit = x.double(), 2.0**-23
-    for found, exact in ((sine, wide.sin()), (cosine, wide.cos())):
-        torch.testing.assert_close(found.double(), exact, rtol=0.0, atol=4.0 * unit, equal_nan=True)
-    torch.testing.assert_close(e.double(), wide.exp(), rtol=2.0 * unit, atol=0.0, equal_nan=True)
-    beyond = torch.tensor([-torch.inf, -100.0, 100.0, torch.inf])
-    elementary.exponentiate(beyond.numpy())
-    assert beyond[0] == beyond[1] < 1e-37
-    assert beyond[3] == beyond[2] > 1e37
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .compiling import compiled
 
 _ZERO, _ONE, _TWO, _MOST = np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(87.0)
 _PER_LOG_2, _PER_PI = np.float32(1.0 / math.log(2.0)), np.float32(1.0 / math.pi)
@@ -36,10 +37,9 @@ _COS = tuple(
     np.float32(term)
     for term in (-2.62979397e-7, 2.47746006e-5, -1.38886520e-3, 4.16666594e-2, -0.5)
 )
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
-@_compiled
+@compiled
 def exponentiate(x: Any) -> None:
     """Write e^x in the place of x (n,), as if none were beyond -87 and 87.
 
@@ -59,7 +59,7 @@ def exponentiate(x: Any) -> None:
         x[i] = (series * r * r + r + _ONE) * power[i]
 
 
-@_compiled
+@compiled
 def sines(x: Any, cosine: Any) -> None:
     """Write the sine in the place of x (n,), and fill ``cosine`` (n,).
 
