@@ -17,8 +17,9 @@ autocorrelations beside them (:mod:`abi.encoders.principal`), for series, spectr
 predicts of theta, and *selected* the values of x that tell of theta, where half of them or more do
 not (:mod:`abi.encoders.of_theta`).
 
-Others are learned with the network they feed (:mod:`abi.encoders.item`): *deep_set*, *conv* and
-*both_orders*. A torch module of your own, x (n, p) -> features (n, k), takes the same place.
+Others are learned with the network they feed: *deep_set* and *conv* (:mod:`abi.encoders.item`), and
+*both_orders* (:mod:`abi.encoders.both_orders`). A torch module of your own, x (n, p) -> features
+(n, k), takes the same place.
 
 ``auto`` chooses by what flows behind them say of theta held out, never by the answer
 (:mod:`abi.quantiles.encoder_race`). The first round tries all that fit x but the learned ones (two

@@ -76,6 +76,17 @@ def bring(around: Any, order: Any, first: int, layer: Any) -> None:
 
 
 @compiled
+def turn(values: Any, turned: Any) -> None:
+    """Fill a matrix with the transpose of another.
+
+    Products of what is transposed beforehand are twice as fast.
+    """
+    for a in range(values.shape[0]):
+        for b in range(values.shape[1]):
+            turned[b, a] = values[a, b]
+
+
+@compiled
 def seen_from(layer: Any, i: int, dilation: int, columns: Any) -> Any:
     """What the i-th place sees: its neighbours' channels and its own, (taps channels, rows)."""
     channels, rows = layer.shape[1:]
@@ -91,8 +102,9 @@ def seen_from(layer: Any, i: int, dilation: int, columns: Any) -> Any:
 
 
 @compiled
-def stack_forth(weights: Any, stack: Any, own: Any, k: int, rows: int) -> None:
-    """Fill the layers of a stack, the shares of its attention, and what is pooled, in its room."""
+def stack_forth(weights: Any, stack: Any, own: Any, k: int, pooled: Any) -> None:
+    """Fill the layers of a stack, its attention's shares, and ``pooled``, (rows, 3 width)."""
+    rows = len(pooled)
     for place in range(len(stack) - 1):
         taken, made = taken_and_made(stack[place], own, k, rows)
         _convolve(weights, stack[place], taken, made)
@@ -102,7 +114,9 @@ def stack_forth(weights: Any, stack: Any, own: Any, k: int, rows: int) -> None:
     for i in range(EDGE, EDGE + k):
         np.dot(attention, hidden[i], shares[i])
     _softmax(shares[EDGE : EDGE + k].reshape(k, width * rows))
-    _pool(hidden, shares, taken_and_made(stack[0], own, k, rows)[0], pooled_of(stack, own, k, rows))
+    found = pooled_of(stack, own, k, rows)
+    _pool(hidden, shares, taken_and_made(stack[0], own, k, rows)[0], found)
+    turn(found.reshape(3 * width, rows), pooled)
 
 
 @compiled

@@ -23,7 +23,6 @@ from .passes import (
     WIDTH,
     bring,
     enter,
-    pooled_of,
     stack_forth,
     taken_and_made,
 )
@@ -54,7 +53,7 @@ class Pooled(torch.autograd.Function):
         (n, k), kept = values.shape[:2], ctx.needs_input_grad[0]
         tables, each = _tables(stacks, k)
         room = np.empty((-(-n // _ROWS) if kept else 1, each * min(n, _ROWS)), np.float32)
-        pooled = torch.empty(n, 3 * sum(stack[-1][1] for stack in stacks))
+        pooled = torch.empty(n, 3 * sum(stack[-1][1] for stack in stacks), dtype=torch.float32)
         given = values.contiguous().numpy(), ranked.contiguous().numpy(), orders.numpy()
         ctx.known = weights.detach().numpy(), tables, given[2], room
         with one_blas_thread():
@@ -97,36 +96,21 @@ def forth(
     """Fill ``pooled``, a block of rows after another; a room of one block is used by all."""
     (first_stack, others), (n, k, m) = tables, values.shape
     for number in range((n + block - 1) // block):
-        start = number * block
-        rows = min(block, n - start)
-        own, at = room[number if len(room) > 1 else 0], 0
-        enter(values[start : start + rows], taken_and_made(first_stack[0], own, k, rows)[0])
-        stack_forth(weights, first_stack, own, k, rows)
-        at = _write(pooled_of(first_stack, own, k, rows), pooled, start, at)
-        around = _around(first_stack, own, k, rows)
+        some = slice(number * block, min((number + 1) * block, n))
+        rows, at = some.stop - some.start, 3 * first_stack[-1, WIDTH]
+        own = room[number if len(room) > 1 else 0]
+        enter(values[some], taken_and_made(first_stack[0], own, k, rows)[0])
+        stack_forth(weights, first_stack, own, k, pooled[some, :at])
+        around = taken_and_made(first_stack[-1], own, k, rows)[0]
         for j in range(m):
-            entry = taken_and_made(others[j, 0], own, k, rows)[0]
-            enter(ranked[j, start : start + rows], entry)
-            bring(around, orders[j, start : start + rows], ranked.shape[3], entry)
-            stack_forth(weights, others[j], own, k, rows)
-            at = _write(pooled_of(others[j], own, k, rows), pooled, start, at)
-
-
-@compiled
-def _around(stack: Any, own: Any, k: int, rows: int) -> Any:
-    """The last layer of the first stack, with edges."""
-    return taken_and_made(stack[-1], own, k, rows)[0]
-
-
-@compiled
-def _write(found: Any, pooled: Any, start: int, at: int) -> int:
-    """Write what was found, (3, width, rows), beside each other; gives the next free column."""
-    three, width, rows = found.shape
-    for part in range(three):
-        for j in range(width):
-            for r in range(rows):
-                pooled[start + r, at + part * width + j] = found[part, j, r]
-    return at + three * width
+            entry, end = (
+                taken_and_made(others[j, 0], own, k, rows)[0],
+                at + 3 * others[j, -1, WIDTH],
+            )
+            enter(ranked[j, some], entry)
+            bring(around, orders[j, some], ranked.shape[3], entry)
+            stack_forth(weights, others[j], own, k, pooled[some, at:end])
+            at = end
 
 
 @compiled
@@ -136,31 +120,18 @@ def back(
     """Add the gradient of all weights ``into`` theirs."""
     (first_stack, others), (m, n, k) = tables, orders.shape
     for number in range((n + block - 1) // block):
-        start = number * block
-        rows = min(block, n - start)
-        own, at = room[number], 3 * first_stack[-1, WIDTH]
-        of_around = np.zeros((k + 2 * EDGE, first_stack[-1, WIDTH], rows), np.float32)
+        some = slice(number * block, min((number + 1) * block, n))
+        own, rows, width = room[number], some.stop - some.start, first_stack[-1, WIDTH]
+        first, at = 3 * width, 3 * width
+        of_around = np.zeros((k + 2 * EDGE, width, rows), np.float32)
         for j in range(m):
             width = others[j, -1, WIDTH]
             of_hidden = np.zeros((k + 2 * EDGE, width, rows), np.float32)
-            of_found = _read(of_pooled, start, at, np.empty((3, width, rows), np.float32))
-            of_entry = stack_back(weights, others[j], own, rows, of_found, of_hidden, into)
-            _bring_back(of_entry, orders[j, start : start + rows], of_around)
+            of_own = of_pooled[some, at : at + 3 * width]
+            of_entry = stack_back(weights, others[j], own, of_own, of_hidden, into)
+            _bring_back(of_entry, orders[j, some], of_around)
             at += 3 * width
-        of_found = np.empty((3, first_stack[-1, WIDTH], rows), np.float32)
-        _read(of_pooled, start, 0, of_found)
-        stack_back(weights, first_stack, own, rows, of_found, of_around, into)
-
-
-@compiled
-def _read(of_pooled: Any, start: int, at: int, of_found: Any) -> Any:
-    """The gradient of what was found, (3, width, rows)."""
-    three, width, rows = of_found.shape
-    for part in range(three):
-        for j in range(width):
-            for r in range(rows):
-                of_found[part, j, r] = of_pooled[start + r, at + part * width + j]
-    return of_found
+        stack_back(weights, first_stack, own, of_pooled[some, :first], of_around, into)
 
 
 @compiled
