@@ -1,4 +1,4 @@
-"""The way back through a stack of :mod:`.passes`, gradients written out.
+"""The way back through a stack of :mod:`abi.encoders.both_orders.passes`, gradients written out.
 
 What is made at a place is weighed by where it was positive; the gradient of what it saw is a
 convolution again, of the kernel with its ends exchanged.

@@ -21,7 +21,7 @@ from ...training.elementary import exponentiate
 # The columns of a stack's table: first weight, channels, what is made of them, dilation (0 of the
 # attention), and where in a room of one row lie what it takes and what it makes.
 START, CHANNELS, WIDTH, DILATION, TAKES, MAKES = range(6)
-EDGE = 4  # places of zeros at either end: the largest dilation
+EDGE = 4  # places of zeros at either end, no fewer than the largest dilation
 TAPS = 3  # places that a convolution sees
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
@@ -43,7 +43,7 @@ def enter(items: Any, layer: Any) -> None:
     last = layer.shape[1] - 1
     clear_edges(layer)
     for i in range(k):
-        place = _ZERO if k == 1 else np.float32(2.0 * i / (k - 1) - 1.0)
+        place = np.float32(2.0 * i / max(k - 1, 1) - 1.0)
         for r in range(rows):
             layer[EDGE + i, last, r] = place
             for j in range(c):

@@ -71,7 +71,7 @@ class Pooled(torch.autograd.Function):
 
 
 def _tables(stacks: list[Stack], k: int) -> tuple[tuple[Any, Any], int]:
-    """The stacks as :mod:`.passes` is told them, and how large a room of one row is.
+    """The stacks as the passes are told them, and how large a room of one row is.
 
     They are the first one's table, and the others', (m, layers, 6).
     """
