@@ -54,12 +54,11 @@ class BothOrders(nn.Module):
             gaps = nn.functional.pad(gaps, (0, 0, 0, 1))  # the last item has none after it
             orders.append(order.flatten(1))
             ranked.append(torch.cat([self.values(order), gaps], dim=2))
-        pooled = (_by_loops if _compilable(x, self) else _by_torch)(
-            [self.given, *self.ranked], self.values(items), ranked, places
-        )
+        convolutions: list[Convolution] = [self.given, *self.ranked]
+        way = _by_loops if _compilable(x, self) else _by_torch
+        pooled = way(convolutions, self.values(items), ranked, places)
         given, *others = (
-            convolution.out(part)
-            for convolution, part in zip([self.given, *self.ranked], pooled, strict=True)
+            convolution.out(part) for convolution, part in zip(convolutions, pooled, strict=True)
         )
         return torch.cat([self.whole(torch.cat(orders, dim=1)), *others, given], dim=1)
 

@@ -39,7 +39,7 @@ def stack_back(
         stack: its table.
         own: the room of these rows.
         of_pooled: gradient of what was pooled, (rows, 3 width).
-        of_hidden: gradient of the last layer, (k, width, rows) with edges; overwritten.
+        of_hidden: gradient of the last layer, (k, width, rows) with edges of 0; overwritten.
         into: gradient of all weights.
     """
     edges, width, rows = of_hidden.shape
@@ -142,7 +142,7 @@ def _of_kernel(layer: Any, taken: Any, of: Any, into: Any) -> None:
 
 @compiled
 def _of_taken(weights: Any, layer: Any, taken: Any, of: Any) -> Any:
-    """The gradient of what a layer took, with edges."""
+    """The gradient of what a layer took, from that of what it made, both with edges of 0."""
     channels, rows = taken.shape[1:]
     width, of_taken = layer[WIDTH], np.empty_like(taken)
     kernel = weights[layer[START] : layer[START] + TAPS * channels * width]
@@ -152,7 +152,6 @@ def _of_taken(weights: Any, layer: Any, taken: Any, of: Any) -> Any:
             for c in range(channels):
                 turned[c, TAPS - 1 - t, j] = kernel[(j * TAPS + t) * channels + c]
     columns = np.empty(TAPS * width * rows, np.float32)
-    clear_edges(of)
     for i in range(len(taken) - 2 * EDGE):
         seen = seen_from(of, i, layer[DILATION], columns)
         np.dot(turned.reshape(channels, TAPS * width), seen, of_taken[EDGE + i])

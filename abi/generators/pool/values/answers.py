@@ -11,10 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .terms import on_surest_terms
+from .terms import on_surest_terms, weighted_products
 
 _PASSES = 8
-_TOGETHER = 5_000_000  # numbers
 
 
 def log_odds(u: Tensor, x: Tensor) -> Tensor:
@@ -57,9 +56,6 @@ def solved(t: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
     """
     prior = torch.eye(t.shape[1], dtype=t.dtype)
     prior[0, 0] = 1e-8
-    right, some = t.T @ targets, max(1, _TOGETHER // t.numel())
-    found = [
-        torch.linalg.solve((t.T * w.T[:, None]) @ t + prior, y.T[..., None])[..., 0]
-        for w, y in zip(weights.split(some, dim=1), right.split(some, dim=1), strict=True)
-    ]
-    return torch.cat(found).T
+    systems, right = weighted_products(t, weights) + prior, (t.T @ targets).T[..., None]
+    found: Tensor = torch.linalg.solve(systems, right)[..., 0].T
+    return found

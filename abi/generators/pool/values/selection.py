@@ -21,10 +21,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .terms import weighted_products
+
 _COLLINEAR = 1e-6  # of a term's variance, beyond the terms that are there
 _EXPLAINED = 1e-12  # of a value's variance: what is left is rounding
 _LEAST_ROWS = 4  # for each term
-_TOGETHER = 1_000_000  # products of terms
 
 
 class Selected(NamedTuple):
@@ -43,7 +44,7 @@ def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
     count, origin = len(terms), (terms.mean(dim=0), z.mean(dim=0))
     s, y = terms - origin[0], z - origin[1]
     middle, level = weights.T @ s / count, (weights * y).mean(dim=0)
-    gram = _products(s, weights) / count - middle[:, :, None] * middle[:, None, :]
+    gram = weighted_products(s, weights) / count - middle[:, :, None] * middle[:, None, :]
     shared = (weights * y).T @ s / count - level[:, None] * middle
     sd = gram.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
     varies = sd > _COLLINEAR * terms.abs().amax(dim=0)
@@ -57,19 +58,6 @@ def selected(terms: Tensor, z: Tensor, weights: Tensor) -> Selected:
     left = left / (1.0 - (1.0 + chosen.sum(dim=1)) / count)
     place = origin[1] + level - ((middle + origin[0]) * slope).sum(dim=1)
     return Selected(torch.cat([place[None], slope.T]), left)
-
-
-def _products(s: Tensor, weights: Tensor) -> Tensor:
-    """Sums of products of terms (n, t) by each column of weights (n, k), (k, t, t)."""
-    if weights.shape[1] == 1:
-        alike: Tensor = (weights * s).T @ s
-        return alike[None]
-    width = s.shape[1]
-    total = torch.zeros(weights.shape[1], width**2, dtype=s.dtype)
-    at_once = max(1, _TOGETHER // width**2)
-    for part, w in zip(s.split(at_once), weights.split(at_once), strict=True):
-        total += w.T @ (part[:, :, None] * part[:, None, :]).flatten(start_dim=1)
-    return total.view(-1, width, width)
 
 
 def _chosen(gram: Tensor, shared: Tensor, rss: Tensor, num_rows: int) -> Tensor:

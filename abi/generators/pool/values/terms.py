@@ -13,6 +13,7 @@ from ...trend import num_terms, with_products
 
 _MOST_WORK = 4e9  # products of two terms, over all rows
 _MOST_NUMBERS = 1e6  # of a matrix of terms for each value
+_TOGETHER = 1_000_000  # products of two terms, at a time
 _LEAST_ROWS = 2  # for each term, of which few are taken
 _ROWS_FOR_ALL = 4  # for each term, of which all are
 
@@ -27,6 +28,19 @@ def terms_of(u: Tensor, num_values: int) -> Tensor:
 def with_ones(terms: Tensor) -> Tensor:
     """A first term that is 1, and these (n, t)."""
     return torch.cat([torch.ones(len(terms), 1, dtype=terms.dtype), terms], dim=1)
+
+
+def weighted_products(terms: Tensor, weights: Tensor) -> Tensor:
+    """Sums of products of terms (n, t), by each column of weights (n, k), (k, t, t)."""
+    if weights.shape[1] == 1:
+        alike: Tensor = (weights * terms).T @ terms
+        return alike[None]
+    width = terms.shape[1]
+    total = torch.zeros(weights.shape[1], width**2, dtype=terms.dtype)
+    some = max(1, _TOGETHER // width**2)
+    for part, w in zip(terms.split(some), weights.split(some), strict=True):
+        total += w.T @ (part[:, :, None] * part[:, None, :]).flatten(start_dim=1)
+    return total.view(-1, width, width)
 
 
 class _Fit(Protocol):
